@@ -51,19 +51,19 @@ def run_apart(
     Raises:
         subprocess.CalledProcessError: If it fails; its messages have been shown.
     """
-    told = [name, "--dialogues", str(dialogues), "--layout", layout]
-    told += ["--mode", mode] if mode else []
-    told += ["--which", which] if which != "sample" else []
-    told += ["--without", without] if without else []
-    told += ["--model", model] if model != MODEL else []
-    command = [sys.executable, "-m", "benchmarks.contestants", *told]
+    arguments = [name, "--dialogues", str(dialogues), "--layout", layout]
+    arguments += ["--mode", mode] if mode else []
+    arguments += ["--which", which] if which != "sample" else []
+    arguments += ["--without", without] if without else []
+    arguments += ["--model", model] if model != MODEL else []
+    command = [sys.executable, "-m", "benchmarks.contestants", *arguments]
     # Also where another benchmark has asked for one thread.
     surroundings = {**os.environ, "OMP_NUM_THREADS": str(threads or os.cpu_count())}
     surroundings |= PROCESSORS[processor]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=surroundings)
     made = BenchmarkRun(**json.loads(done.stdout))
     print(
-        f"  {' '.join(told):<58} {made.turns:>5} turns {made.pace:8.2f} a second "
+        f"  {' '.join(arguments):<58} {made.turns:>5} turns {made.pace:8.2f} a second "
         f"{made.processor_seconds:8.1f} s of processor {made.peak_mb:6.0f} MB",
         flush=True,
     )

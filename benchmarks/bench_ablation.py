@@ -68,10 +68,10 @@ def main() -> bool:
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--dialogues", type=int, default=SAMPLE // 3)
-    told, _ = parser.parse_known_args()
+    arguments, _ = parser.parse_known_args()
     load = os.getloadavg()[0]
     rows = {
-        mechanism: [row(mechanism, processor, told.dialogues) for processor in PROCESSORS]
+        mechanism: [row(mechanism, processor, arguments.dialogues) for processor in PROCESSORS]
         for mechanism in MECHANISMS
     }
     keep("ablation", [row for found in rows.values() for row in found], load)

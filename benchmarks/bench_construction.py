@@ -84,7 +84,7 @@ def main() -> bool:
     naive = process_time() - used
     used = process_time()
     list(near_duplicates(texts))
-    whole = process_time() - used
+    seconds = process_time() - used
     growth = times[DIALOGUES] / times[DIALOGUES // 4]
     pairs = naive * (DIALOGUES / NAIVE) ** 2
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
@@ -97,9 +97,9 @@ def main() -> bool:
         ),
         Row(
             f"near-duplicates of {DIALOGUES:,}, against all pairs, calculated",
-            pairs / whole,
+            pairs / seconds,
             10.0,
-            note=f"{whole:.1f} s of processor instead of {pairs:,.0f}",
+            note=f"{seconds:.1f} s of processor instead of {pairs:,.0f}",
         ),
         Row(
             f"validating {DIALOGUES:,} dialogues, near-duplicates too, against {SECONDS:g} s",

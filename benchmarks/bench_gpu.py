@@ -91,11 +91,11 @@ def main() -> bool:
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default=MODEL)
-    told, _ = parser.parse_known_args()
+    arguments, _ = parser.parse_known_args()
     if not torch.cuda.is_available():
         print("bench_gpu: PyTorch sees no GPU, nothing was measured.")
         return True
-    return keep("gpu", measure(told.model), os.getloadavg()[0])
+    return keep("gpu", measure(arguments.model), os.getloadavg()[0])
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ class LlamaServer:
         client = openai.OpenAI(base_url=f"{self._address}/v1", api_key="none", max_retries=0)
         lock = threading.Lock()
 
-        def lead(session: Session) -> None:
+        def ask(session: Session) -> None:
             while (prompt := session.prompt) is not None:
                 reply: Any = client.chat.completions.create(
                     model="any",
@@ -178,7 +178,7 @@ class LlamaServer:
                     emit(session.answer(answer))
 
         with ThreadPoolExecutor(SLOTS) as pool:
-            for done in [pool.submit(lead, session) for session in sessions]:
+            for done in [pool.submit(ask, session) for session in sessions]:
                 done.result()
 
 
@@ -285,11 +285,11 @@ def main() -> None:
     parser.add_argument("--which", choices=["sample", "longest", "joined"], default="sample")
     parser.add_argument("--without", choices=["waves", "prefix", "history", "forcing"])
     parser.add_argument("--model", choices=[MODEL, TUNED], default=MODEL)
-    told = parser.parse_args()
-    joined = told.which == "joined"
-    dialogues = [long_dialogue()] if joined else chosen(told.dialogues, told.which)
-    about = told.layout, told.mode, told.without, told.model
-    made = run_contestant(told.name, dialogues, *about)
+    arguments = parser.parse_args()
+    joined = arguments.which == "joined"
+    dialogues = [long_dialogue()] if joined else chosen(arguments.dialogues, arguments.which)
+    about = arguments.layout, arguments.mode, arguments.without, arguments.model
+    made = run_contestant(arguments.name, dialogues, *about)
     json.dump(asdict(made), sys.stdout)
 
 

@@ -53,7 +53,7 @@ def bundle(
         print_json({**counts, "bundle": str(target)})
     else:
         out.print(f"Bundle: {paths.shown(target)} ({size:,} bytes)")
-        out.print(f"{run.over}. Others check it with `cradle verify {target.name}`.")
+        out.print(f"{run.coverage}. Others check it with `cradle verify {target.name}`.")
     if not loaded.synthetic:
         err.print("It contains no dialogues, but answers may quote them: read before sharing.")
 

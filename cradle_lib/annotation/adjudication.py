@@ -40,9 +40,9 @@ def voters_of(entries: Sequence[Annotation]) -> list[Annotation]:
     """
     found = sorted(entries, key=lambda entry: (ROLES.index(entry.role), entry.annotator))
     if len(found) < 2 or [entry.role for entry in found] != ["annotator", *ROLES][: len(found)]:
-        told = ", ".join(f"{entry.role} {entry.annotator}" for entry in found)
+        who = ", ".join(f"{entry.role} {entry.annotator}" for entry in found)
         raise CorpusError(
-            f"dialogue {entries[0].dialogue}: labelled by {told}; expected two annotators, then an "
+            f"dialogue {entries[0].dialogue}: labelled by {who}; expected two annotators, then an "
             "adjudicator if they differ, then a senior. Import all exports of the study."
         )
     return found[:2] if found[0].masks == found[1].masks else found

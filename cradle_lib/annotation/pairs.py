@@ -174,8 +174,8 @@ def masi(one: int, other: int) -> float:
     """
     if one == other:
         return 0.0
-    common, whole = (one & other).bit_count(), (one | other).bit_count()
+    common, either = (one & other).bit_count(), (one | other).bit_count()
     if not common:
         return 1.0
     monotonic = 2 / 3 if one & other in (one, other) else 1 / 3
-    return 1.0 - common / whole * monotonic
+    return 1.0 - common / either * monotonic

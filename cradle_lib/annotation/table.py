@@ -183,9 +183,9 @@ def read_annotations(path: Path, corpus: Corpus) -> Annotations:
             if role not in ROLES:
                 known = ", ".join(ROLES)
                 raise CorpusError(f"role is {str(role)[:40]!r}, expected one of {known}")
-            key = (str(dialogue), str(annotator), str(team), _whole(round_), role)
+            key = (str(dialogue), str(annotator), str(team), _integer(round_), role)
             masks = entries.setdefault(key, [])
-            if (number := _whole(turn_id)) != len(masks):
+            if (number := _integer(turn_id)) != len(masks):
                 raise CorpusError(f"turn_id is {number}, expected {len(masks)}")
             masks.append(labels.parse(str(given)))
         except CorpusError as error:
@@ -193,7 +193,7 @@ def read_annotations(path: Path, corpus: Corpus) -> Annotations:
     return Annotations.of(corpus, (Annotation(*key, tuple(m)) for key, m in entries.items()))
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     # A text of thousands of digits, an infinity and a date are no numbers here.
     if re.fullmatch(r"[0-9]{1,9}", str(value)):
         return int(value)

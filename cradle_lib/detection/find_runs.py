@@ -221,10 +221,10 @@ def with_same_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
     Returns:
         The whole runs, then for each sample the whole runs restricted to it and the runs over it.
     """
-    whole = [run for run in runs if run.is_whole]
-    extended = list(whole)
-    for same in _by_dialogues(run for run in runs if not run.is_whole):
-        extended += [run.subset(same[0].corpus) for run in whole] + same
+    complete = [run for run in runs if run.covers_corpus]
+    extended = list(complete)
+    for same in _by_dialogues(run for run in runs if not run.covers_corpus):
+        extended += [run.subset(same[0].corpus) for run in complete] + same
     return extended
 
 

@@ -51,7 +51,7 @@ _BULLET: Final = re.compile(r"(?:[-+•]|[1-9][0-9]?[.)])\s+")
 # An empty box beside a label says that the label does not apply.
 _EMPTY_BOX: Final = re.compile(r"\[\s*\]|\(\s*\)")
 _HEADING: Final = r"(?:\#{1,6}\s+)?[*_`\"']*(?:%s)[*_`\"'\s]*(?::|$)"
-_LEAD: Final = re.compile(_HEADING % r"(?:final\s+)?(?:answers?|labels?)", re.I)
+_ANSWER_HEADING: Final = re.compile(_HEADING % r"(?:final\s+)?(?:answers?|labels?)", re.I)
 _EXPLANATION: Final = re.compile(
     _HEADING % "explanation|reason|reasoning|rationale|justification", re.I
 )
@@ -97,9 +97,9 @@ def _read_lines(answer: str) -> list[int] | None:
     """
     lines = [_ESCAPED.sub(r"\1", line.strip()) for line in answer.splitlines()]
     lines = [line for line in lines if line and not _FENCE.fullmatch(line)]
-    lead = _LEAD.match(lines[0]) if lines else None
-    if lead:
-        after = lines[0][lead.end() :].strip()
+    heading = _ANSWER_HEADING.match(lines[0]) if lines else None
+    if heading:
+        after = lines[0][heading.end() :].strip()
         lines = [after, *lines[1:]] if after.strip(_AFTER) else lines[1:]
     numbers = range(1, len(lines))
     end = next((n for n in numbers if _EXPLANATION.match(lines[n])), len(lines))

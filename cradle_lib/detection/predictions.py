@@ -61,7 +61,7 @@ class Predictions:
         return f"<Predictions of {run}: {turns}{f', {counts}' if counts else ''}>"
 
     @property
-    def is_whole(self) -> bool:
+    def covers_corpus(self) -> bool:
         """Whether the run covers the whole corpus."""
         return len(self.masks) == self.of_turns
 
@@ -70,11 +70,11 @@ class Predictions:
         """Whether all dialogues of the run are answered completely."""
         chosen = self.record.dialogues
         if chosen is None:
-            return self.is_whole
+            return self.covers_corpus
         return len(self.corpus) >= len(chosen)
 
     @property
-    def over(self) -> str:
+    def coverage(self) -> str:
         """Describes the dialogues of the run, as a heading; equal only for the same dialogues."""
         corpus, turns = self.corpus, len(self.masks)
         part = f" of {self.of_turns:,}" if turns < self.of_turns else ""
@@ -266,8 +266,8 @@ def _asked(records: Sequence[Record], corpus: Corpus) -> list[str] | None:
         return None
     asked = {name for record in records for name in record.dialogues or ()}
     everything = {dialogue.id for dialogue in corpus}
-    whole = any(record.dialogues is None for record in records)
-    return None if whole or asked >= everything else sorted(asked)
+    has_all = any(record.dialogues is None for record in records)
+    return None if has_all or asked >= everything else sorted(asked)
 
 
 def _matching(

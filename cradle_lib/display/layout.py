@@ -262,8 +262,8 @@ def _usual(frame: pd.DataFrame) -> str:
     """How values are written that have no format: whole numbers are counts."""
     values = frame["value"].dropna().to_numpy(float) if "value" in frame else np.empty(0)
     is_integer = "value" in frame and pd.api.types.is_integer_dtype(frame["value"])
-    whole = is_integer or bool((values == np.floor(values)).all() and (values > 1).any())
-    return "count" if whole else "share"
+    is_count = is_integer or bool((values == np.floor(values)).all() and (values > 1).any())
+    return "count" if is_count else "share"
 
 
 def _order(frame: pd.DataFrame, names: Sequence[str], *, together: bool = False) -> Any:

@@ -60,7 +60,7 @@ def alarm_burden(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0)
     Returns:
         One row for each metric.
 
-        - ``system``, ``over`` (str): the model's name; over which dialogues the run was, as a
+        - ``system``, ``coverage`` (str): the model's name; over which dialogues the run was, as a
           heading; ``dialogues`` (int): how many these are.
         - ``measure`` (str): a metric, as the module lists them.
         - ``value``, ``low``, ``high`` (float): the metric and its 95 % interval. Infinite
@@ -73,7 +73,7 @@ def alarm_burden(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0)
     frame = pd.DataFrame(
         {
             "system": predictions.record.name,
-            "over": predictions.over,
+            "coverage": predictions.coverage,
             "dialogues": len(predictions.corpus),
             "measure": list(_RATIOS),
             **estimate,
@@ -106,7 +106,7 @@ def projected_precision(
     Returns:
         One row for the prevalence of the corpus itself and one for each that is given.
 
-        - ``system``, ``over`` (str): the model's name; over which dialogues the run was.
+        - ``system``, ``coverage`` (str): the model's name; over which dialogues the run was.
         - ``prevalence`` (float): share of turns with a gold label; ``observed`` (bool): whether
           it is the corpus' own.
         - ``value``, ``low``, ``high`` (float): the predictive value, 0 to 1; NaN for a run that
@@ -126,7 +126,7 @@ def projected_precision(
     frame = pd.DataFrame(
         {
             "system": predictions.record.name,
-            "over": predictions.over,
+            "coverage": predictions.coverage,
             "prevalence": [own, *prevalences],
             "observed": [True, *[False] * len(prevalences)],
             **_estimate(predictions, statistics, draws, seed),

@@ -299,7 +299,7 @@ def rank_ranges(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
     Returns:
         One row for each evaluation, by level and dialogues, the best system first.
 
-        - ``system``, ``level``, ``over`` (str): as in :meth:`.Evaluation.to_frame`.
+        - ``system``, ``level``, ``coverage`` (str): as in :meth:`.Evaluation.to_frame`.
         - ``rank`` (int): 1 is the highest micro F1; equal systems share the best of their ranks.
         - ``ranks`` (str): the middle 95 % of the ranks over the draws, such as ``1`` or ``2 to 4``.
           A system that is equal to others in a draw has all of their ranks. Without draws, and for
@@ -310,7 +310,7 @@ def rank_ranges(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
     for each in evaluations:
         together.setdefault((each.signature.level, each.signature.corpus), []).append(each)
     rows = [row for rivals in together.values() for row in _ranked(rivals)]
-    columns = ["system", "level", "over", "rank", "ranks", "signature"]
+    columns = ["system", "level", "coverage", "rank", "ranks", "signature"]
     return signed(pd.DataFrame(rows, columns=columns))
 
 
@@ -332,7 +332,7 @@ def _ranked(rivals: Sequence[Evaluation]) -> list[dict[str, Any]]:
         {
             "system": rivals[place].system,
             "level": signature.level,
-            "over": rivals[place].over,
+            "coverage": rivals[place].coverage,
             "rank": int(best.value[place]),
             "ranks": " to ".join(map(str, dict.fromkeys([lows[place], highs[place]]))),
             "signature": str(rivals[place].signature),

@@ -46,7 +46,7 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one"
         has unusable answers, their turns are a last column, ``unusable answer``: each of their gold
         labels counts once, and each turn without gold labels once as ``none``.
 
-        - ``system`` (str): the model's name; ``over`` (str): over which dialogues, as a heading.
+        - ``system`` (str): the model's name; ``coverage`` (str): its dialogues, as a heading.
         - ``gold`` (categorical): a label or ``none``; ``predicted`` (categorical, or text if the
           run has unusable answers): one of these, or ``unusable answer``.
         - ``pairing`` (str): as given. ``outcome`` (str): ``ok`` or ``unusable``; missing if all
@@ -61,7 +61,7 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one"
     columns = CELLS if all_usable else (*CELLS, UNUSABLE)
     frame = _cells(Counter(_pairs_of(predictions, pairing)), "gold", "predicted", columns)
     frame.insert(0, "system", predictions.record.name)
-    frame.insert(1, "over", predictions.over)
+    frame.insert(1, "coverage", predictions.coverage)
     frame.insert(4, "pairing", pairing)
     frame.insert(5, "outcome", None)
     if not all_usable:

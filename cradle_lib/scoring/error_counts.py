@@ -47,7 +47,7 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
     Returns:
         One row for each quantity.
 
-        - ``system`` (str): the model's name; ``over`` (str): over which dialogues, as a heading;
+        - ``system`` (str): the model's name; ``coverage`` (str): its dialogues, as a heading;
           ``dialogues`` (int): how many these are.
         - ``quantity`` (str): ``fp``, ``fp_alert_ongoing``, ``gold_negative_turns_flagged``, ``fn``,
           ``alert_to_none``, ``alert_to_confirm``, ``temporal`` (ongoing and past swapped), and
@@ -80,6 +80,6 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
         rows.append(about | {"outcome": "ok" if usable_only else None})
     frame = pd.DataFrame(rows)
     frame.insert(0, "system", predictions.record.name)
-    frame.insert(1, "over", predictions.over)
+    frame.insert(1, "coverage", predictions.coverage)
     frame.insert(2, "dialogues", len(corpus))
     return signed(frame, signature_of(predictions))

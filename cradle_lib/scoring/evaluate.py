@@ -49,7 +49,7 @@ class Evaluation:
     """
 
     system: str
-    over: str
+    coverage: str
     signature: Signature
     scores: dict[str, Estimate]
     counts: Counts
@@ -63,7 +63,8 @@ class Evaluation:
         """Says what was scored, over what, and the score that stands first in tables."""
         value = self.scores["micro_f1"].value
         score = "micro F1 n/a" if self.undefined_because else f"micro F1 {100 * float(value):.2f} %"
-        return f"<Evaluation of {self.system} over {self.over}, {self.counts.level} level: {score}>"
+        level = f"{self.counts.level} level"
+        return f"<Evaluation of {self.system} over {self.coverage}, {level}: {score}>"
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -131,7 +132,7 @@ class Evaluation:
 
             - ``system`` (str): the model's name.
             - ``level`` (str): ``turn``, ``dialogue`` or ``confirm``.
-            - ``over`` (str): over which dialogues the run was, as a heading; ``dialogues`` (int):
+            - ``coverage`` (str): the dialogues of the run, as a heading; ``dialogues`` (int):
               how many these are.
             - ``unusable`` (int): answers that were unparsed, refused or failed; ``tags`` (int):
               labels that the run gave at this level.
@@ -153,7 +154,7 @@ class Evaluation:
             counts = {"support": tp + fn, "tp": tp, "fp": fp, "fn": fn}
             rows += [{"label": label, "score": name, **counts} for name in PER_LABEL]
         rows = [row | self.estimate(row["score"], row["label"])._asdict() for row in rows]
-        about = {"system": self.system, "level": self.counts.level, "over": self.over}
+        about = {"system": self.system, "level": self.counts.level, "coverage": self.coverage}
         unusable = sum(n for outcome, n in self.outcomes.items() if outcome != "ok")
         tags = sum(tp + fp for tp, fp, _ in self.tallies.values())
         sizes = {"dialogues": self.signature.dialogues, "unusable": unusable, "tags": tags}
@@ -214,7 +215,7 @@ def evaluate(
         found |= _label_intervals(found, counts)
     return Evaluation(
         system=predictions.record.name,
-        over=predictions.over,
+        coverage=predictions.coverage,
         signature=signature_of(predictions, conventions, level=level, draws=draws, seed=seed),
         scores=found,
         counts=counts,

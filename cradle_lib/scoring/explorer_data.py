@@ -155,8 +155,11 @@ def answers(corpus: Corpus, run: Predictions, *, words: bool) -> dict[str, Any]:
         found |= {"answers": list(codes), "index": _numbers(index, "<u4")}
     if any(run.choices):
         choices: list[Any] = [0] * len(corpus.gold)
-        for place, forks in zip(places.tolist(), run.choices, strict=True):
-            rounded = ({text: round(value, 3) for text, value in f.items()} for f in forks or ())
+        for place, branches in zip(places.tolist(), run.choices, strict=True):
+            rounded = (
+                {text: round(value, 3) for text, value in branch.items()}
+                for branch in branches or ()
+            )
             choices[place] = list(rounded) or 0
         found["choices"] = choices
     return found

@@ -131,12 +131,12 @@ def require_comparable(
     for name, other in zip(names[1:], parts[1:], strict=True):
         differing = [part for part in first if part not in free and first[part] != other[part]]
         if differing:
-            told = "; ".join(
+            mismatches = "; ".join(
                 f"{part} is {first[part]!r} for {names[0]} and {other[part]!r} for {name}"
                 for part in differing
             )
             raise ScoringError(
-                f"these runs can't be compared: {told}. Score both in the same way, over "
+                f"these runs can't be compared: {mismatches}. Score both in the same way, over "
                 "the same dialogues (`cradle compare --common`)."
             )
     joined: dict[str, Any] = {

@@ -69,7 +69,7 @@ WINDOWS: Final = (
 )
 ONSET_OUTCOMES: Final = ("premature", "on_time", "late", "never")
 _COLUMNS: Final = (
-    "system", "over", "dialogues", "view", "measure", "scope", "turns", "value", "low", "high",
+    "system", "coverage", "dialogues", "view", "measure", "scope", "turns", "value", "low", "high",
     "unit", "support", "signature",
 )  # fmt: skip
 
@@ -85,7 +85,7 @@ def timing(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd
     Returns:
         One row for each number.
 
-        - ``system``, ``over`` (str): the model's name; over which dialogues the run was, as a
+        - ``system``, ``coverage`` (str): the model's name; over which dialogues the run was, as a
           heading; ``dialogues`` (int): how many these are.
         - ``view`` (str) and ``measure`` (str): ``window`` (F1 within ``turns`` user turns:
           ``either``, early or late; ``late``; ``either_first``, where each label counts once per
@@ -144,7 +144,7 @@ def timing(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd
     head, _, version = signature.rpartition("|")
     frame = frame.assign(
         system=predictions.record.name,
-        over=predictions.over,
+        coverage=predictions.coverage,
         dialogues=n,
         unit=np.where(frame["measure"] == "median_delay", "number", "share"),
         support=support.astype(int),

@@ -39,11 +39,11 @@ def draw_blocks(rows: NDArray[Any], draws: int, seed: int) -> Iterator[Floats]:
     blocks = _blocks(draw_weights, len(rows), draws, seed)
     columns = rows.reshape(len(rows), -1).T.astype(np.float64)
     # Fractions are added up apart: their rounding must not depend on the counts beside them.
-    whole = (columns == np.rint(columns)).all(axis=1)
+    integral = (columns == np.rint(columns)).all(axis=1)
     for block in blocks:
         weights = block.astype(np.float64)
         totals = np.empty((len(columns), weights.shape[1]))
-        for kind in (whole, ~whole):
+        for kind in (integral, ~integral):
             totals[kind] = columns[kind] @ weights
         yield totals.T.reshape(-1, *rows.shape[1:])
 

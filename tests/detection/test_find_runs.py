@@ -76,7 +76,7 @@ def test_a_model_is_run_once_over_its_sample_and_its_journal_used_after_that(
 ) -> None:
     first = run_model("keyword", forty)
     assert (len(first.corpus), len(first.masks), first.of_turns) == (5, 20, 160)
-    assert not first.is_whole
+    assert not first.covers_corpus
     assert set(first.record.dialogues or ()) == {dialogue.id for dialogue in first.corpus}
     content = (home / JOURNAL).read_bytes()
     assert run_model("keyword", forty).masks.tolist() == first.masks.tolist()
@@ -150,7 +150,7 @@ def test_a_run_that_is_not_finished_is_shown_as_far_as_it_goes(home: Path, forty
     lines = (home / JOURNAL).read_bytes().splitlines(keepends=True)
     (home / JOURNAL).write_bytes(b"".join(lines[:-1]))
     [part] = stored_runs(forty, ["keyword"])
-    assert (len(part.corpus), part.is_finished, part.is_whole) == (4, False, False)
+    assert (len(part.corpus), part.is_finished, part.covers_corpus) == (4, False, False)
     with pytest.raises(JournalError, match="4 of the run's 5 dialogues are complete"):
         load_run(resolve("keyword"), forty)
     # Nothing complete at all: it is left out of the default set, and named if it is asked for.
@@ -222,4 +222,4 @@ def test_samples_are_compared_with_the_same_dialogues_of_the_other_models(
         ("smollm2-135m", 4),
     ]
     assert len({run.corpus.fingerprint for run in extended[2:]}) == 1
-    assert [run.is_whole for run in extended] == [True, True, False, False, False, False]
+    assert [run.covers_corpus for run in extended] == [True, True, False, False, False, False]

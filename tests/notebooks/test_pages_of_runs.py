@@ -57,7 +57,7 @@ def test_results_over_other_dialogues_are_ranked_apart(
     names = [run.record.name for run in runs]
     assert {*whole[1]} == {names[0], names[1]}
     assert {*part[1]} == {*names}
-    ranks = board.frame.groupby("over")["rank"].agg(["min", "max"])
+    ranks = board.frame.groupby("coverage")["rank"].agg(["min", "max"])
     assert ranks["min"].tolist() == [1, 1]
     assert ranks["max"].max() <= 3
     # Every tenth answer of 160 is unparsed.

@@ -69,4 +69,4 @@ def test_repeats_are_found_by_system_and_seed(
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     found = repeated_runs(corpus)
     assert {name: len(runs) for name, runs in found.items()} == {"sampled": 2}
-    assert all(run.is_whole for run in found["sampled"])
+    assert all(run.covers_corpus for run in found["sampled"])

@@ -131,10 +131,10 @@ def _swap(state: str) -> tuple[str, str]:
 
 
 def _union(masks: Sequence[int]) -> int:
-    whole = 0
+    union = 0
     for mask in masks:
-        whole |= mask
-    return whole
+        union |= mask
+    return union
 
 
 def _ongoing(masks: Sequence[int]) -> bool:

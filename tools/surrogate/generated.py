@@ -113,15 +113,15 @@ def _cases(dialogues: int, rng: random.Random) -> list[Case]:
     singles = both - len(hinted_sets)
     single_ongoing = ongoing - hints[0] - in_sets
 
-    told = [*hinted_sets]
-    told += [(event,) for event in _draw("ongoing", single_ongoing, rng)]
-    told += [(event,) for event in _draw("past", singles - single_ongoing, rng)]
+    event_sets = [*hinted_sets]
+    event_sets += [(event,) for event in _draw("ongoing", single_ongoing, rng)]
+    event_sets += [(event,) for event in _draw("past", singles - single_ongoing, rng)]
     plain = [*plain_sets]
     plain += [(event,) for event in _draw("", confirm_only - len(plain_sets), rng)]
     cases = [Case() for _ in range(none)]
     for state, count in zip(("ongoing", "past"), hints, strict=True):
         cases += [Case((Step("alert", (Event("any", state),)),)) for _ in range(count)]
-    cases += [Case((Step("alert", events[:1]), Step("confirm", events))) for events in told]
+    cases += [Case((Step("alert", events[:1]), Step("confirm", events))) for events in event_sets]
     cases += [Case((Step("confirm", events),)) for events in plain]
     return cases
 

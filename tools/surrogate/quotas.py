@@ -58,8 +58,8 @@ def apportion(weights: Sequence[float], total: int) -> list[int]:
     Returns:
         Whole numbers that add up to ``total``; ties go to the earlier weight.
     """
-    whole = sum(weights)
-    exact = [weight * total / whole for weight in weights]
+    weight_sum = sum(weights)
+    exact = [weight * total / weight_sum for weight in weights]
     shares = [int(value) for value in exact]
     order = sorted(range(len(exact)), key=lambda i: (shares[i] - exact[i], i))
     for i in order[: total - sum(shares)]:

@@ -116,8 +116,8 @@ class Script:
             user = self._plan.rows[row] == "U"
             last = self._user(row, last) if user else self._listener(row, last)
             if self._plan.rows[row + 1 : row + 2] in ("u", "l") and row not in self._steps:
-                lead = "bullets.lead" if user else "listener.bullets.lead"
-                last = self._move("list", f"{lead}.{{scenario}}")
+                section = "bullets.lead" if user else "listener.bullets.lead"
+                last = self._move("list", f"{section}.{{scenario}}")
                 if self._plan.odd_row == "u":
                     self._disclosed.extend(self._plan.events)
             found[row] = last

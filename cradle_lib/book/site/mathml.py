@@ -45,8 +45,8 @@ def _inline(writer: Any, node: nodes.math) -> None:
 def _block(writer: Any, node: nodes.math_block) -> None:
     latex = node.astext()
     # Within environments and aligned lines, \qquad is a space.
-    whole = r"\\" in latex or r"\begin" in latex or r"\left" in latex
-    parts = [latex] if whole else latex.split(r"\qquad")
+    is_one_formula = r"\\" in latex or r"\begin" in latex or r"\left" in latex
+    parts = [latex] if is_one_formula else latex.split(r"\qquad")
     box = {"CLASS": "cradle-math", "role": "group", "aria-label": "Formula", "tabindex": "0"}
     writer.body.append(writer.starttag(node, "div", **box))
     writer.body.append(_rendered(node, parts, display=True) + "</div>")

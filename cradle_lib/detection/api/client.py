@@ -98,7 +98,7 @@ class Remote(Engine):
         # The model that answered first, as the service calls it.
         self._served: str | None = None
         # The last whole prompt of each dialogue, and its tokens.
-        self._whole: dict[str, tuple[Prompt, int]] = {}
+        self._longest_prompt: dict[str, tuple[Prompt, int]] = {}
         self.lost: Emit = lambda _: None
 
     @abstractmethod
@@ -219,7 +219,7 @@ class Remote(Engine):
         found = await self._post(prompt)
         seconds = clock() - started
         if isinstance(found, Answer):
-            found = self._require_whole(prompt, found)
+            found = self._require_untruncated(prompt, found)
             self._report_missing_ending(found)
             served = self.clean(found.served) if found.served else None
             self._report_other_model(served)
@@ -305,7 +305,7 @@ class Remote(Engine):
             "do so under `extra`, and begin the run anew."
         )
 
-    def _require_whole(self, prompt: Prompt, answer: Answer) -> Answer:
+    def _require_untruncated(self, prompt: Prompt, answer: Answer) -> Answer:
         """Fails an answer to a prompt that the server has silently cut to its context length.
 
         Servers such as Ollama drop the beginning of a prompt that is too long, where the
@@ -317,13 +317,13 @@ class Remote(Engine):
             return answer
         size = new = len(prompt.text)
         tokens = answer.tokens_in
-        before, counted = self._whole.get(prompt.dialogue, (None, 0))
+        before, counted = self._longest_prompt.get(prompt.dialogue, (None, 0))
         # Prompts of other tasks have no history, and need not contain the ones before them.
         past = prompt.history
         if before is not None and past != before.history and past.startswith(before.history):
             new, tokens = size - len(before.text), tokens - counted
         if tokens * _MOST_PER_TOKEN >= new:
-            self._whole[prompt.dialogue] = (prompt, answer.tokens_in)
+            self._longest_prompt[prompt.dialogue] = (prompt, answer.tokens_in)
             return answer
         reason = (
             f"the server reports {answer.tokens_in:,} tokens for a prompt of {size:,} characters: "

@@ -31,7 +31,7 @@ class IncompleteError(ValueError):
     """A checkpoint and its model do not fit each other; the message says what to do."""
 
 
-def require_whole(lm: Any, info: Mapping[str, Any], folder: Path | None = None) -> None:
+def require_all_tensors(lm: Any, info: Mapping[str, Any], folder: Path | None = None) -> None:
     """Checks the report of Transformers, the loaded model, and the number formats in the files.
 
     Args:

@@ -50,10 +50,10 @@ class Grammar:
         for label in LABELS:
             tails = set()
             for other in LABELS:
-                head, whole = self._encode(other), self._encode(f"{other}; {label}")
-                if whole[: len(head)] != head:
+                head, joined = self._encode(other), self._encode(f"{other}; {label}")
+                if joined[: len(head)] != head:
                     raise ValueError(f"tokens of {other!r} change when a label follows")
-                tails.add(tuple(whole[len(head) :]))
+                tails.add(tuple(joined[len(head) :]))
             if len(tails) != 1:
                 raise ValueError(f"tokens of {label!r} depend on the label before it")
             self.more.append((list(tails.pop()), label))

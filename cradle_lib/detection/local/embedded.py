@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib import paths
-from cradle_lib.detection.local.checkpoint import IncompleteError, require_whole
+from cradle_lib.detection.local.checkpoint import IncompleteError, require_all_tensors
 from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.errors import EngineError
 
@@ -167,7 +167,7 @@ def _convert(gguf: Path, folder: Path) -> None:
             gguf.parent, gguf_file=gguf.name, dtype=torch.float32, output_loading_info=True
         )
         expanded, info = loaded
-        require_whole(expanded, info)
+        require_all_tensors(expanded, info)
         # Transformers refuses to save a model that it knows as quantized, although all of
         # its tensors are plain float32 by now: hand them to a model of the same shape.
         config = expanded.config

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local.adapter import adapter_tokenizer, merged
-from cradle_lib.detection.local.checkpoint import IncompleteError, require_whole
+from cradle_lib.detection.local.checkpoint import IncompleteError, require_all_tensors
 from cradle_lib.detection.local.embedded import PREFIX, embedded_pin, embedded_weights
 from cradle_lib.detection.local.quiet import overheard, quiet
 from cradle_lib.detection.local.revision import find_adapter, hub_commit, unloadable
@@ -168,7 +168,7 @@ def _from_pretrained(model: Model, source: str, where: dict[str, str], options: 
             options.notice(f"{model.name}: Transformers warns: {sentence[:300]}")
     lm, info = loaded
     config = cached_file(source, "config.json", **where)
-    require_whole(lm, info, Path(str(config)).parent)
+    require_all_tensors(lm, info, Path(str(config)).parent)
     return lm
 
 
