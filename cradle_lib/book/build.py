@@ -8,19 +8,18 @@ A notebook that fails stops only the pages that need it.
 from __future__ import annotations
 
 import multiprocessing
-import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from typing import Final
 
 from cradle_lib.book.cache_key import Ingredients, stored_state
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.notebooks.execute import Done, Job, execute, failure, watch_parent
-from cradle_lib.book.plan import REGISTRY, Page, Project, load_plan
+from cradle_lib.book.notebooks.execute import Job, execute, failure, watch_parent
+from cradle_lib.book.plan import REGISTRY, Project, load_plan
 from cradle_lib.errors import BookError
-from cradle_lib.files import is_hidden
+from cradle_lib.files import visible_files
 
 # One more than the cores that a small machine has: a kernel that starts waits for a second.
 _WORKERS: Final = 3
@@ -28,11 +27,10 @@ _WORKERS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What was done: pages executed, as they finished, and fresh ones; outputs of no page."""
+    """What was done: names of the pages executed, as they finished, and of those up to date."""
 
-    executed: tuple[str, ...]
-    fresh: tuple[str, ...]
-    removed: tuple[str, ...]
+    executed: list[str] = field(default_factory=list)
+    fresh: list[str] = field(default_factory=list)
 
 
 def update(
@@ -46,35 +44,25 @@ def update(
 
     ``models`` are the ids of the registry's default models, and the ``corpus`` is the one that the
     environment names, unless others are given. ``report`` receives a line for each page that is
-    executed or removed, and what notebooks wrote to standard error.
+    executed.
 
     Raises:
-        BookError: If the plan and the book do not fit, or, after all other notebooks have run,
-            if some failed: four lines for each.
+        BookError: If the plan is malformed, or, after all other notebooks have run, if some failed:
+            four lines for each.
     """
     if models is None:
         from cradle_lib.detection.registry import load_registry
 
         models = [model.id for model in load_registry(project.root / REGISTRY).default]
     pages = load_plan(project, models, corpus or BookCorpus.chosen(project.root))
-    check_toc(project, pages)
-    removed = _remove_orphans(project, pages)
-    for name in removed:
-        report(f"removed {name}: no page of the plan makes it")
-    executed, fresh = _execute(project, pages, report)
-    return Update(tuple(executed), tuple(fresh), removed)
-
-
-def _execute(
-    project: Project, pages: Sequence[Page], report: Callable[[str], None]
-) -> tuple[list[str], list[str]]:
-    """Executes pages in their order; gives the names of executed pages, and of fresh ones."""
-    ingredients = Ingredients(project, pages)
     by_name = {page.name: page for page in pages}
-    executed: list[str] = []
-    fresh: list[str] = []
-    failures: list[str] = []
-    running: dict[Future[Done], Job] = {}
+    for file in visible_files(project.sections, "*.ipynb"):
+        # A file that the pipeline did not make is somebody's own.
+        if file.stem not in by_name and stored_state(file) is not None:
+            file.unlink()
+    ingredients = Ingredients(project, pages)
+    done, failures = Update(), []
+    running: dict[Future[str | None], Job] = {}
     order = TopologicalSorter({page.name: page.after for page in pages})
     order.prepare()
     # Processes start when the first page is submitted.
@@ -88,7 +76,7 @@ def _execute(
                     found = ingredients.of(page)
                     reason = ingredients.stale(page, found)
                     if reason is None:
-                        fresh.append(page.name)
+                        done.fresh.append(page.name)
                         order.done(page.name)
                     else:
                         report(f"executing {page.name} ({reason})")
@@ -98,57 +86,19 @@ def _execute(
                 break
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 job = running.pop(future)
-                name = job.page.name
                 try:
-                    done = future.result()
+                    problem = future.result()
                 except Exception as error:  # The worker died, or could not send its answer.
-                    done = Done(failure(job, "outside any cell", type(error).__name__, str(error)))
-                for line in done.said:
-                    report(f"{project.shown(job.page.notebook.path)} ({name}): {line}")
-                if done.failure is None:
-                    executed.append(name)
-                    order.done(name)
+                    problem = failure(job, "outside any cell", type(error).__name__, str(error))
+                if problem is None:
+                    done.executed.append(job.page.name)
+                    order.done(job.page.name)
                 else:
-                    report(f"{name} failed")
-                    failures.append(done.failure)
+                    report(f"{job.page.name} failed")
+                    failures.append(problem)
     finally:
         # Without this an interrupt would first work through the whole queue.
         pool.shutdown(cancel_futures=True)
     if failures:
         raise BookError("\n".join(failures))
-    return executed, fresh
-
-
-def _remove_orphans(project: Project, pages: Sequence[Page]) -> tuple[str, ...]:
-    """Removes outputs that no page makes; refuses to remove what the pipeline did not make."""
-    wanted = {f"{page.name}.ipynb" for page in pages}
-    there = sorted(project.sections.iterdir()) if project.sections.is_dir() else []
-    orphans = [file for file in there if file.name not in wanted and not is_hidden(file.name)]
-    for file in orphans:
-        if stored_state(file) is None:
-            raise BookError(
-                "the book's pipeline did not make this file, and no page of the plan does",
-                path=file,
-                hint="Move it out of book/sections.",
-            )
-    for file in orphans:
-        file.unlink()
-    return tuple(project.shown(file) for file in orphans)
-
-
-def check_toc(project: Project, pages: Sequence[Page]) -> None:
-    """Refuses a plan with a page that the table of contents does not list; Sphinx, the opposite.
-
-    A ``glob:`` entry for the folder of executed pages lists all of them.
-    """
-    try:
-        listed = project.toc.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BookError(f"no table of contents ({error.strerror})", path=project.toc) from None
-    if f"glob: {project.sections.name}/*" in listed:
-        return
-    names = [f"{project.sections.name}/{page.name}" for page in pages]
-    missing = [n for n in names if not re.search(rf"(file|root): {re.escape(n)}\s", listed)]
-    if missing:
-        lines = ", ".join(f"`- file: {name}`" for name in missing)
-        raise BookError("a planned page is not listed", path=project.toc, hint=f"Add {lines}.")
+    return done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,14 +45,13 @@ class BookCorpus:
         if choice not in _FOLDERS:
             choice = os.path.realpath(root / choice)
         corpus = cls(choice, text=os.environ.get(TEXT) == "1")
-        for file in corpus.files("test"):
-            if not (root / file).is_file():
-                hint = (
-                    "Run `cradle data fetch`."
-                    if choice == "hub"
-                    else f"{VARIABLE} is 'surrogate', 'hub' or a file in the release's format."
-                )
-                raise BookError("the book's corpus is missing", path=file, hint=hint)
+        if not (root / corpus.file).is_file():
+            hint = (
+                "Run `cradle data fetch`."
+                if choice == "hub"
+                else f"{VARIABLE} is 'surrogate', 'hub' or a file in the release's format."
+            )
+            raise BookError("the book's corpus is missing", path=corpus.file, hint=hint)
         return corpus
 
     @property
@@ -64,11 +64,13 @@ class BookCorpus:
         """The corpus with a train and a dev split; empty for a single file, which has none."""
         return self.choice if self.choice in _FOLDERS else ""
 
-    def files(self, split: str) -> tuple[str, ...]:
-        """Gives the files of a split, relative to the repository or absolute; none if it lacks."""
-        if self.choice not in _FOLDERS:
-            return (self.choice,) if split == "test" else ()
-        files = [_FOLDERS[self.choice] / f"{split}.parquet"]
-        if self.choice == "surrogate":
-            files.append(_FOLDERS["surrogate"] / "meta.parquet")
-        return tuple(map(str, files))
+    @property
+    def file(self) -> Path:
+        """The file of the test split, relative to the repository or absolute."""
+        folder = _FOLDERS.get(self.choice)
+        return Path(self.choice) if folder is None else folder / "test.parquet"
+
+    def identity(self, root: Path) -> str:
+        """Tells it from every other corpus: the choice, and a digest of its test split."""
+        content = hashlib.sha256((root / self.file).read_bytes()).hexdigest()
+        return f"{self.choice} {content[:16]}"

@@ -12,7 +12,7 @@ import yaml
 
 from cradle_lib import paths
 from cradle_lib.book.notebooks.notebook import Notebook, find_title
-from cradle_lib.book.plan import Entry, Project, read_plan
+from cradle_lib.book.plan import Project, read_plan
 from cradle_lib.detection.baselines.function import id_of
 from cradle_lib.errors import BookError
 from cradle_lib.files import write_text
@@ -22,71 +22,39 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
 _GUIDE: Final = "guide"
 
 
-def fork(
-    project: Project,
-    name: str,
-    source: str = paths.TEMPLATE,
-    parameters: Mapping[str, Any] | None = None,
-) -> Path:
-    """Makes a page of the book from a copy of one of its notebooks.
+def fork(project: Project, name: str, parameters: Mapping[str, Any] | None = None) -> Path:
+    """Makes a page of the book from a copy of the notebook *Add a model*.
 
     The copy, whose path is given, belongs to whoever asked for it: nothing writes to it again.
-    ``source`` names the notebook that is copied, such as ``runs``.
 
     Raises:
-        BookError: If the name can't be one or is taken, there is no such notebook, or it has no
-            such parameter.
+        BookError: If the name can't be one or is taken, or the notebook has no such parameter.
     """
     if not _NAME.fullmatch(name):
         problem = f"{name!r} can't name a page"
         raise BookError(problem, hint="Use small letters, digits and hyphens.")
     copy = project.notebooks / f"{name}.ipynb"
-    entries = {entry.notebook: entry for entry in read_plan(project.plan)}
-    if copy.exists() or any(entry.page == name for entry in entries.values()):
+    entries = {entry.page: entry for entry in read_plan(project.plan)}
+    if copy.exists() or name in entries:
         raise BookError("this page exists already", path=copy, hint="Choose another name.")
-    if f"{source}.ipynb" not in entries:
-        known = ", ".join(sorted(Path(notebook).stem for notebook in entries))
-        problem = f"no notebook {source!r} is in the plan"
-        raise BookError(problem, path=project.plan, hint=f"There are: {known}.")
-    origin = project.notebooks / f"{source}.ipynb"
-    notebook = Notebook.read(origin)
-    chosen = dict(parameters or {})
-    if "name" in notebook.parameters():
-        chosen.setdefault("name", name)
-    entry = _entry(entries[origin.name], name, chosen)
-    notebook.check_parameters(entry["parameters"])
-    toc = _with_page(project.toc, name)
-    # Added as text: a plan that was read and dumped would lose its comments.
+    origin, source = project.notebooks / f"{paths.TEMPLATE}.ipynb", entries[paths.TEMPLATE]
+    chosen = {"name": name, **source.parameters, **(parameters or {})}
+    Notebook.read(origin).check_parameters(chosen)
+    entry = source.model_dump(mode="json", exclude_defaults=True) | {
+        "page": name,
+        "notebook": copy.name,
+        "parameters": chosen,
+        "provides": [f"runs/{{corpus_name}}/{id_of(str(chosen['name']))}.jsonl"],
+    }
+    # Added as text: files that were read and dumped would lose their comments.
     lines = yaml.safe_dump([entry], sort_keys=False, default_flow_style=None).splitlines()
     before = project.plan.read_text(encoding="utf-8").rstrip("\n")
-    plan = "\n".join([before, "", *(f"  {line}" for line in lines), ""])
     write_text(copy, _renamed(origin, name))
-    write_text(project.plan, plan)
-    write_text(project.toc, toc)
+    write_text(project.plan, "\n".join([before, "", *(f"  {line}" for line in lines), ""]))
+    toc = project.toc.read_text(encoding="utf-8")
+    below = rf"\g<0>\1sections/{name}\n"
+    write_text(project.toc, re.sub(rf"( *- file: )sections/{paths.TEMPLATE}\n", below, toc))
     return copy
-
-
-def _entry(source: Entry, name: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Makes the plan's entry: that of the source, with the journal of the copy's own model."""
-    parameters = source.parameters | dict(chosen)
-    entry = source.model_dump(mode="json", exclude_defaults=True, exclude={"provides"})
-    entry |= {"page": name, "notebook": f"{name}.ipynb", "parameters": parameters}
-    if "name" in parameters:
-        journal = f"runs/{{corpus_name}}/{id_of(str(parameters['name']))}"
-        entry["provides"] = [f"{journal}.jsonl"]
-    elif source.provides:
-        # The source writes the journals that the copy reads.
-        entry["after"] = [source.page]
-    return entry
-
-
-def _with_page(toc: Path, name: str) -> str:
-    text = toc.read_text(encoding="utf-8")
-    place = re.search(rf"^(\s*)- file: sections/{paths.TEMPLATE}\n", text, flags=re.MULTILINE)
-    if place is None:
-        problem = f"sections/{paths.TEMPLATE}, after which a new page is added, is not listed"
-        raise BookError(problem, path=toc, hint="Add the page by hand.")
-    return f"{text[: place.end()]}{place[1]}- file: sections/{name}\n{text[place.end() :]}"
 
 
 def _renamed(origin: Path, name: str) -> str:

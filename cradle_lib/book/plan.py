@@ -6,23 +6,20 @@ One entry makes one page::
       - page: runs
         notebook: runs.ipynb
         parameters: {corpus: "{corpus}"}
-        inputs: [models.yml, "corpus:test"]
         provides: ["runs/{corpus_name}/{model}.jsonl"]
       - page: results
         notebook: results.ipynb
+        parameters: {corpus: "{corpus}"}
         runs: true
-        inputs: ["corpus:test", "data/published/*.csv"]
 
 ``{corpus}`` is the book's corpus, ``{corpus_name}`` the folder of its runs, and ``{training}`` the
 corpus whose train and dev splits are shown, empty if there are none. ``{text}`` says whether the
 text of a corpus that is not the surrogate may be shown. A pattern with ``{model}`` is
 one pattern for the id of each default model.
 
-``inputs`` are the files that the notebook reads: patterns relative to the repository, each of
-which must match something, or a split of the book's corpus. ``provides`` are the files that exist
-once the page has been executed, for the pages that come ``after`` it; at least one of the patterns
-must match. ``runs`` says that the page reads all runs over the book's corpus: it comes after every
-page that provides something.
+``provides`` are patterns, relative to the repository, of files that the page writes for the pages
+that come ``after`` it. ``runs`` says that the page reads all runs over the book's corpus: it comes
+after every page that provides something. A page with the parameter ``{corpus}`` is about it.
 """
 
 from __future__ import annotations
@@ -32,38 +29,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
-from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.book.yaml_file import read_yaml
 from cradle_lib.errors import BookError
 
-_SPLIT: Final = "corpus:"
 #: The registry of models: its order is that of the systems on a page.
 REGISTRY: Final = "models.yml"
-_RUNS: Final = (
-    *(
-        f"{folder}/{path}/*.jsonl"
-        for folder in ("data/runs", "runs")
-        for path in ("{corpus_name}", "repeats/*/*/{corpus_name}")
-    ),
-    REGISTRY,
-)
-
-
-def _relative(pattern: str) -> str:
-    path = PurePosixPath(pattern)
-    if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise ValueError("must be relative to the repository, without '..'")
-    return pattern
-
-
-Pattern = Annotated[str, AfterValidator(_relative)]
+_RUNS: Final = ("runs/{corpus_name}/*.jsonl", "runs/repeats/*/*/{corpus_name}/*.jsonl")
 
 
 class Entry(BaseModel):
@@ -74,8 +52,7 @@ class Entry(BaseModel):
     page: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     notebook: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\.ipynb$")
     parameters: dict[str, Any] = {}
-    inputs: tuple[Pattern, ...] = ()
-    provides: tuple[Pattern, ...] = ()
+    provides: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     runs: bool = False
 
@@ -125,13 +102,13 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page to be executed; patterns are relative to the repository or absolute.
+    """One page to be executed; patterns are relative to the repository.
 
     Attributes:
         name: Name of the output, without suffix.
         notebook: The source.
         parameters: Values for the notebook's parameters, checked.
-        inputs: Patterns that must match.
+        corpus: The book's corpus, if the page is about it.
         provides: Patterns of the artefacts.
         after: Names of the pages whose artefacts this one reads.
         runs: Patterns of the runs that it reads.
@@ -140,7 +117,7 @@ class Page:
     name: str
     notebook: Notebook
     parameters: dict[str, Any]
-    inputs: tuple[str, ...]
+    corpus: BookCorpus | None
     provides: tuple[str, ...]
     after: tuple[str, ...]
     runs: tuple[str, ...]
@@ -149,13 +126,13 @@ class Page:
 def load_plan(
     project: Project, models: Sequence[str], corpus: BookCorpus | None = None
 ) -> tuple[Page, ...]:
-    """Reads, expands and checks the plan; gives the pages, each after those that it reads from.
+    """Reads, expands and checks the plan.
 
     ``models`` are the ids that ``{model}`` stands for.
 
     Raises:
         BookError: If the plan is malformed, a name is used twice, a page reads from one that
-            does not exist or from itself, or a notebook does not declare a parameter.
+            does not exist, or a notebook does not declare a parameter.
     """
     corpus = corpus or BookCorpus()
     plan = read_plan(project.plan)
@@ -174,35 +151,26 @@ def load_plan(
             name=entry.page,
             notebook=notebook,
             parameters={name: _filled(x, corpus) for name, x in entry.parameters.items()},
-            inputs=_patterns(entry.inputs, models, corpus),
+            corpus=corpus if "{corpus}" in entry.parameters.values() else None,
             provides=_patterns(entry.provides, models, corpus),
             after=tuple(dict.fromkeys([*entry.after, *providers])),
             runs=_patterns(_RUNS if entry.runs else (), models, corpus),
         )
-    try:
-        order = TopologicalSorter({name: page.after for name, page in pages.items()}).static_order()
-        return tuple(pages[name] for name in order)
-    except CycleError as error:
-        problem = f"pages wait for each other: {' -> '.join(error.args[1])}"
-        raise BookError(problem, path=project.plan) from None
+    return tuple(pages.values())
 
 
 def read_plan(path: Path) -> tuple[Entry, ...]:
     """Reads the entries of a plan, as they are written."""
-    return read_yaml(path, _Plan, "no plan of the pages").pages
+    return read_yaml(path, _Plan).pages
 
 
 def _patterns(written: Sequence[str], models: Sequence[str], corpus: BookCorpus) -> tuple[str, ...]:
-    found: list[str] = []
-    for pattern in written:
-        if pattern.startswith(_SPLIT):
-            found += corpus.files(pattern.removeprefix(_SPLIT))
-        else:
-            # A name with brackets stands for itself alone.
-            found += [
-                _filled(pattern, corpus, model, escape=True)
-                for model in (models if "{model}" in pattern else [""])
-            ]
+    # A name with brackets stands for itself alone.
+    found = [
+        _filled(pattern, corpus, model, escape=True)
+        for pattern in written
+        for model in (models if "{model}" in pattern else [""])
+    ]
     return tuple(dict.fromkeys(found))
 
 

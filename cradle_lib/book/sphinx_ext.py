@@ -26,7 +26,7 @@ from sphinx.util.docutils import SphinxDirective
 from cradle_lib.book.build import update
 from cradle_lib.book.cache_key import digest
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.notebooks.outputs import place_files, remove_orphans, remove_other_corpus
+from cradle_lib.book.notebooks.outputs import place_files, remove_other_corpus
 from cradle_lib.book.notebooks.page import FINDING, tags_of
 from cradle_lib.book.plan import Project
 from cradle_lib.book.site.figures import move_files
@@ -62,8 +62,7 @@ def bring_up_to_date(app: Sphinx, config: Config) -> None:
     """
     project = Project(Path(app.srcdir).parent)
     try:
-        path = project.root / "data" / "help_lines.yml"
-        lines = read_yaml(path, RootModel[dict[str, Any]], "no help lines; every page needs them")
+        lines = read_yaml(project.root / "data" / "help_lines.yml", RootModel[dict[str, Any]])
         config.html_context["help_lines"] = lines.root
         config.html_context["look"] = _look(Path(app.srcdir))
         corpus = BookCorpus.chosen(project.root)
@@ -89,15 +88,11 @@ def all_pages_if_any_changed(
 
 
 def tidy_site(app: Sphinx, exception: Exception | None) -> None:
-    """Removes outputs of earlier builds, and writes the files that pages load."""
+    """Writes the files that pages load, and the redirects."""
     if exception is not None or app.builder.format != "html":
         return
-    out, env = Path(app.outdir), app.env
-    kept = {name for files in (env.images, env.dlfiles) for _, name in files.values()}
-    for name in remove_orphans(out, env.found_docs, kept):
-        _log.info("[book] removed %s: the book has no such page or file", name)
-    place_files(Project(Path(app.srcdir).parent), out)
-    move_files(out)
+    place_files(Project(Path(app.srcdir).parent), Path(app.outdir))
+    move_files(Path(app.outdir))
     write_redirects(app)
 
 
@@ -128,7 +123,7 @@ def add_keywords(app: Sphinx, document: nodes.document) -> None:
     if not path.is_file():
         return
     app.env.note_dependency(str(path))
-    keywords = read_yaml(path, RootModel[dict[str, list[str]]], "no keywords for the search").root
+    keywords = read_yaml(path, RootModel[dict[str, list[str]]]).root
     words = keywords.get(app.env.docname, [])
     if words:
         # "main" ranks them before titles and words of pages.

@@ -13,17 +13,13 @@ from cradle_lib.errors import BookError
 Content = TypeVar("Content", bound=BaseModel)
 
 
-def read_yaml(path: Path, kind: type[Content], missing: str) -> Content:
-    """Reads a file of the book, or names its fault; if there is none, in the words given."""
+def read_yaml(path: Path, kind: type[Content]) -> Content:
+    """Reads a file of the book, or names its fault."""
     try:
         return kind.model_validate(strict_yaml.read(path))
-    except FileNotFoundError:
-        problem = missing
     except ValidationError as error:
         first = error.errors()[0]
         problem = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
-    except OSError as error:
-        problem = f"can't be read ({error.strerror})"
-    except ValueError as error:
-        problem = f"not YAML: {error}"
+    except (OSError, ValueError) as error:
+        problem = f"can't be read: {error}"
     raise BookError(problem, path=path)

@@ -39,12 +39,10 @@ pages:
   - page: words
     notebook: words.ipynb
     parameters: {name: one.txt}
-    inputs: [data/one.txt]
   - page: run
     notebook: run.ipynb
     parameters: {models: [a, b]}
-    inputs: [data/two.txt]
-    provides: ["runs/{model}.json", "data/runs/{model}.json"]
+    provides: ["runs/{model}.json"]
   - page: table
     notebook: table.ipynb
     after: [run]

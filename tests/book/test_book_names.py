@@ -18,7 +18,6 @@ pages:
   - page: runs
     notebook: runs.ipynb
     parameters: {model: hostile, corpus: "{corpus}"}
-    inputs: ["corpus:test"]
     provides: ["runs/{corpus_name}/{model}.jsonl"]
 """
 CELLS = [

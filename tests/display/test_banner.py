@@ -84,11 +84,7 @@ def test_the_book_is_about_the_corpus_that_the_environment_names(
     assert BookCorpus.chosen(tmp_path).text
     # A single file has no train split, and no other corpus stands in for it.
     assert (mine.name, mine.training) == ("mine", "")
-    assert mine.files("test") == (str(tmp_path / "mine.csv"),)
-    assert mine.files("dev") == ()
-    assert BookCorpus().files("dev") == (
-        "data/surrogate/dev.parquet", "data/surrogate/meta.parquet"
-    )  # fmt: skip
+    assert mine.file == tmp_path / "mine.csv"
 
     monkeypatch.setenv(VARIABLE, "hub")
     with pytest.raises(BookError, match="cradle data fetch"):

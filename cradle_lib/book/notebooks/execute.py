@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from cradle_lib.book.cache_key import METADATA, artefacts, key_of
-from cradle_lib.book.notebooks.page import INJECTED, as_page, is_aside, tags_of
+from cradle_lib.book.cache_key import METADATA, digest_of
+from cradle_lib.book.notebooks.page import INJECTED, as_page, tags_of
 from cradle_lib.book.plan import Page, Project
 from cradle_lib.detection.find_runs import PAGE
 
@@ -35,14 +35,6 @@ class Job:
     ingredients: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """Why a page could not be made, if so, and the lines that it wrote to standard error."""
-
-    failure: str | None
-    said: tuple[str, ...] = ()
-
-
 def watch_parent() -> None:
     """Ends this worker when the process that started it is gone."""
     parent = os.getppid()
@@ -55,11 +47,10 @@ def watch_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def execute(job: Job) -> Done:
-    """Runs a notebook and moves the result into place; if it fails, the output stays as it was.
+def execute(job: Job) -> str | None:
+    """Runs a notebook and moves the result into place; says why, if it can't be made.
 
-    A warning or a progress bar of a library goes to standard error. It is no part of the page,
-    and no fault of it.
+    If it fails, the output stays as it was.
     """
     import papermill
 
@@ -70,9 +61,6 @@ def execute(job: Job) -> Done:
         ran = Path(folder) / "notebook.ipynb"
         try:
             _run(job, ran)
-            if page.provides and not artefacts(project, page.provides):
-                lacking = f"it should provide {' or '.join(page.provides)}, and did not"
-                problem = failure(job, "after the last cell", "BookError", lacking)
         except papermill.PapermillExecutionError as error:
             story = "\n".join(error.traceback) or str(error)
             problem = failure(job, _place(ran, error), error.ename, error.evalue, story)
@@ -83,7 +71,7 @@ def execute(job: Job) -> Done:
             finished.write_text(_tidy(ran.read_text(encoding="utf-8"), job), encoding="utf-8")
             project.sections.mkdir(parents=True, exist_ok=True)
             os.replace(finished, project.sections / f"{page.name}.ipynb")
-        return Done(problem, _said(ran))
+        return problem
 
 
 def _run(job: Job, ran: Path) -> None:
@@ -128,26 +116,12 @@ def _tidy(text: str, job: Job) -> str:
     content = json.loads(text)
     content["metadata"].pop("papermill", None)
     content["metadata"][METADATA] = {
-        "key": key_of(job.ingredients),
         "ingredients": dict(job.ingredients),
-        "artefacts": artefacts(job.project, job.page.provides),
+        "artefacts": digest_of(job.project, job.page.provides),
         "source": job.project.shown(job.page.notebook.path),
     }
     content["cells"] = as_page(content["cells"])
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-
-
-def _said(ran: Path) -> tuple[str, ...]:
-    """What a notebook that ran, or began to, wrote to standard error; of a bar its last state."""
-    if not ran.exists():
-        return ()
-    lines = []
-    for cell in json.loads(ran.read_text(encoding="utf-8"))["cells"]:
-        asides = (output["text"] for output in cell.get("outputs", ()) if is_aside(output))
-        for line in _ANSI.sub("", "".join("".join(text) for text in asides)).split("\n"):
-            states = [state.rstrip() for state in line.split("\r") if state.strip()]
-            lines += states[-1:]
-    return tuple(lines)
 
 
 def _place(ran: Path, error: Any) -> str:

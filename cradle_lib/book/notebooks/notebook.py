@@ -6,22 +6,21 @@ counts and an editor's own metadata never make a page stale.
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cradle_lib.errors import BookError
 
 PARAMETERS_TAG: Final = "parameters"
+_ASSIGNED: Final = re.compile(r"^(\w+) *(?::[^=\n]*)?=", re.MULTILINE)
 _HEADING: Final = re.compile(r"^# .*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """One cell: ``code``, ``markdown`` or ``raw``, its text and its tags."""
 
     kind: str
@@ -49,41 +48,20 @@ class Notebook:
                 )
                 for cell in content["cells"]
             )
-        except FileNotFoundError:
-            raise BookError("no such notebook", path=path) from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            problem = f"not a notebook of format 4 ({type(error).__name__}: {error})"
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            problem = f"no notebook of format 4 ({type(error).__name__}: {error})"
             raise BookError(problem, path=path) from None
         return cls(path, cells)
 
     @property
     def canonical(self) -> str:
         """The cells as JSON, the same however the file was saved."""
-        rows = [[cell.kind, cell.source, list(cell.tags)] for cell in self.cells]
-        return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
-
-    def parameters(self) -> list[str]:
-        """Reads the names that the cells tagged ``parameters`` assign, in order.
-
-        A cell that does not parse is an error.
-        """
-        source = "\n".join(c.source for c in self.cells if PARAMETERS_TAG in c.tags)
-        try:
-            statements = ast.parse(source).body
-        except SyntaxError as error:
-            problem = f"the parameters cell does not parse: {error.msg}, line {error.lineno}"
-            raise BookError(problem, path=self.path) from None
-        targets = [
-            target
-            for node in statements
-            if isinstance(node, ast.Assign | ast.AnnAssign)
-            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        ]
-        return [target.id for target in targets if isinstance(target, ast.Name)]
+        return json.dumps(self.cells)
 
     def check_parameters(self, values: Iterable[str]) -> None:
-        """Refuses values that the notebook does not declare."""
-        declared = self.parameters()
+        """Refuses values that no cell with the tag ``parameters`` assigns."""
+        source = "\n".join(cell.source for cell in self.cells if PARAMETERS_TAG in cell.tags)
+        declared = _ASSIGNED.findall(source)
         for name in values:
             if name not in declared:
                 problem = f"unknown parameter {name!r}; the notebook declares: "

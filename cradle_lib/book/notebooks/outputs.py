@@ -1,21 +1,16 @@
-"""The outputs of builds: they belong to one corpus, and contain the pages of the book only.
-
-A page that the book no longer has is removed with its source, its pictures and its files.
-"""
+"""The outputs of builds: they belong to one corpus, and have the files that pages load."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from cradle_lib.book.cache_key import digest, stored_state
+from cradle_lib.book.cache_key import stored_state
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.plan import Project
 from cradle_lib.display.explorer.page_files import FOLDER, PAGE_FILES, take_page_files
-from cradle_lib.errors import BookError
 from cradle_lib.files import visible_files, write_text
 
 _BUILD: Final = "_build"
@@ -28,15 +23,12 @@ def remove_other_corpus(project: Project, corpus: BookCorpus, out: Path) -> bool
     not depend on the corpus stay. Pages are removed only if ``out`` is inside a folder ``_build``,
     with everything in that folder. Gives whether anything was removed.
     """
-    files = {
-        f"input {file}": digest((project.root / file).read_bytes()) for file in corpus.files("test")
-    }
-    others = []
-    for path in visible_files(project.sections, "*.ipynb"):
-        found = (stored_state(path) or {}).get("ingredients") or {}
-        expected = {**files, "parameter corpus": json.dumps(corpus.choice)}
-        if any(found.get(name, value) != value for name, value in expected.items()):
-            others.append(path)
+    current = corpus.identity(project.root)
+    others = [
+        path
+        for path in visible_files(project.sections, "*.ipynb")
+        if (stored_state(path) or {}).get("ingredients", {}).get("corpus", current) != current
+    ]
     build = next((folder for folder in out.parents if folder.name == _BUILD), None)
     if others and build is not None:
         # First the pages: if this is interrupted, the next build finds the notebooks and goes on.
@@ -47,31 +39,10 @@ def remove_other_corpus(project: Project, corpus: BookCorpus, out: Path) -> bool
     return bool(others)
 
 
-def remove_orphans(out: Path, pages: Collection[str], kept: Collection[str]) -> list[str]:
-    """Removes what earlier builds wrote and the book no longer has; gives the paths in ``out``.
-
-    ``pages`` are paths without suffix; the pictures and files for download that are ``kept``, paths
-    within their folders.
-    """
-    removed = []
-    for folder in ("_sources", "_images", "_downloads"):
-        for file in sorted(path for path in (out / folder).rglob("*") if path.is_file()):
-            name = file.relative_to(out / folder)
-            page = name.with_suffix("").as_posix()
-            if folder == "_sources" and page not in pages:
-                removed += [file, out / f"{page}.html"]
-            elif folder != "_sources" and name.as_posix() not in kept:
-                removed.append(file)
-    for file in removed:
-        file.unlink(missing_ok=True)
-    return [file.relative_to(out).as_posix() for file in removed]
-
-
 def place_files(project: Project, out: Path) -> None:
     """Writes the files that executed notebooks contain into the site, and removes older ones.
 
-    A page offers its notebook as it was written, in place of the executed one. A file outside the
-    folder of such files is an error.
+    A page offers its notebook as it was written, in place of the executed one.
     """
     used = set()
     for notebook in visible_files(project.sections, "*.ipynb"):
@@ -82,9 +53,6 @@ def place_files(project: Project, out: Path) -> None:
         files = take_page_files(json.loads(text)) if f'"{PAGE_FILES}"' in text else {}
         for name, content in files.items():
             path = Path(name)
-            if ".." in path.parts or path.parts[:1] != (FOLDER,):
-                problem = f"contains a file for {name!r}, which is not in {FOLDER}"
-                raise BookError(problem, path=notebook)
             used.add(path.parts[1])
             (out / path).parent.mkdir(parents=True, exist_ok=True)
             # The content of a file is part of its path, so existing files need no new writing.

@@ -32,7 +32,8 @@ def as_page(cells: Sequence[Cell]) -> list[Cell]:
     last: Cell | None = None
     for cell in cells:
         tags = tags_of(cell)
-        outputs = [output for output in cell.get("outputs", ()) if not is_aside(output)]
+        # A warning or a progress bar of a library is no part of the page.
+        outputs = [each for each in cell.get("outputs", ()) if each.get("name") != "stderr"]
         if cell["cell_type"] != "code" or _AS_WRITTEN & {*tags}:
             body.append(cell | ({"outputs": outputs} if "outputs" in cell else {}))
             continue
@@ -52,11 +53,6 @@ def as_page(cells: Sequence[Cell]) -> list[Cell]:
         last["source"] = "\n\n".join(filter(None, [last["source"], *code]))
     opening = [_shown(headline, [FINDING])] * bool(headline) + [_shown(banner)] * bool(banner)
     return _numbered(_opened(body, opening))
-
-
-def is_aside(output: Mapping[str, Any]) -> bool:
-    """Whether an output went to standard error."""
-    return bool(output["output_type"] == "stream" and output["name"] == "stderr")
 
 
 def tags_of(cell: Mapping[str, Any]) -> list[str]:

@@ -12,25 +12,23 @@ from cradle_lib.book.plan import Project
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import out
 from cradle_lib.errors import BookError
-from cradle_lib.paths import TEMPLATE
 
 
 def fork(
     name: Annotated[str, typer.Argument(help="Name of the notebook and of its page.")],
-    source: Annotated[str, typer.Option("--from", help="Notebook to copy.")] = TEMPLATE,
     parameter: Annotated[
         list[str] | None,
         typer.Option(help="A parameter, such as baseline=tfidf; may be given several times."),
     ] = None,
 ) -> None:
-    """Copy a notebook into a page of your own, and add it to the book."""
+    """Copy the notebook "Add a model" into a page of your own, and add it to the book."""
     if not paths.CHECKOUT:
         raise BookError(
             "the book is not part of an installed wheel. Unpack the source distribution, and run "
             "`make book` and this command in it."
         )
     parameters = opt.read_pairs(parameter, "--parameter")
-    copy = copy_page(Project(paths.ROOT), name, source, parameters)
+    copy = copy_page(Project(paths.ROOT), name, parameters)
     out.print(f"Notebook: {paths.shown(copy)}")
     out.print(f"Its page is in notebooks/pages.yml and book/_toc.yml as sections/{name}.")
     out.print("Next: make book")
