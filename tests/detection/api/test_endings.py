@@ -117,7 +117,7 @@ def test_only_a_prompt_that_continues_an_earlier_one_is_compared_with_it(
     # Revisions of a draft: shorter, and longer with fewer tokens.
     for text, tokens in ((400 * "a ", 400), (100 * "a ", 90), (105 * "aa ", 80)):
         prompt = Prompt("draft", 0, text, 0, text, 0)
-        answer = remote._require_whole(prompt, Answer("none", tokens_in=tokens))
+        answer = remote._require_untruncated(prompt, Answer("none", tokens_in=tokens))
         assert answer.outcome is None
 
 
