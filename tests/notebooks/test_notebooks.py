@@ -157,9 +157,11 @@ def test_a_notebook_uses_the_librarys_list_and_well_known_libraries(path: Path) 
     for cell in code_cells(path):
         for node in ast.walk(ast.parse(cell.source)):
             if isinstance(node, ast.Import):
-                assert {alias.name for alias in node.names} <= LIBRARIES
+                assert {alias.name for alias in node.names} <= {"cradle_lib", *LIBRARIES}
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "cradle":
+                assert node.attr in cradle_lib.__all__
             if isinstance(node, ast.ImportFrom):
-                ours = re.fullmatch(r"cradle_(lib|extras)(\.[a-z_]+)?", str(node.module))
+                ours = re.fullmatch(r"cradle_(lib|extras)\.[a-z_]+", str(node.module))
                 known = {"IPython.display", *LIBRARIES}
                 # What models are made of is up to whoever makes one.
                 learner = path.stem == "add-a-model" and str(node.module).startswith("sklearn.")
@@ -264,7 +266,7 @@ def presenting(node: ast.AST) -> set[int]:
     is_text = isinstance(node, ast.Constant | ast.JoinedStr)
     whole = is_text and re.search(r"\w \w", ast.unparse(node))
     if isinstance(node, ast.Call):
-        whole = isinstance(node.func, ast.Name) and node.func.id in VERBS
+        whole = ast.unparse(node.func).removeprefix("cradle.") in VERBS
         # Text that is given to pandas or matplotlib is part of a computation or a drawing.
         parts = [part.value if isinstance(part, ast.keyword) else part for part in parts]
         parts = [part for part in parts if not isinstance(part, ast.Constant | ast.JoinedStr)]
