@@ -14,7 +14,6 @@ from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection.registry import set_options
 from cradle_lib.errors import CorpusError, EngineError
 
 
@@ -71,7 +70,8 @@ def train(
         err.print("No dev split: the last checkpoint is kept.")
     out.print(f"{paths.shown(trained.folder)}: step {record.chosen}, {record.hours:.2f} hours")
     settings = {"adapter": trained.model.adapter} if trained.model.adapter else {}
-    words = set_options(settings | {"prompt": record.recipe.prompt})
+    settings["prompt"] = record.recipe.prompt
+    words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     out.print(shlex.join(["cradle", "infer", "--model", f"hf:{trained.model.base}", *words]))
 
 

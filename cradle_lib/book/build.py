@@ -53,7 +53,8 @@ def update(
     if models is None:
         from cradle_lib.detection.registry import load_registry
 
-        models = [model.id for model in load_registry(project.root / REGISTRY).default]
+        registry = load_registry(project.root / REGISTRY)
+        models = [name for name, model in registry.items() if model.default]
     pages = load_plan(project, models, corpus or BookCorpus.chosen(project.root))
     by_name = {page.name: page for page in pages}
     for file in visible_files(project.sections, "*.ipynb"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,8 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, Self
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prediction, Prompt
-from cradle_lib.errors import CradleError, EngineError, printable
-from cradle_lib.files import visible_files
+from cradle_lib.errors import CradleError, RegistryError, printable
 
 if TYPE_CHECKING:
     from cradle_lib.detection.model import Model
@@ -84,26 +84,6 @@ def failure(error: Exception, clean: Callable[[str], str] = str) -> Answer:
     said = f"{type(error).__name__}: {error}".rstrip(": ")
     reason = clean(" ".join(said[: 10 * _LONGEST_REASON].split()))
     return Answer("", Outcome.FAILED, printable(reason[:_LONGEST_REASON]), error=error)
-
-
-class WatchedEmit:
-    """Passes predictions on, and tells exceptions of a model from those raised in doing so."""
-
-    def __init__(self, emit: Emit) -> None:
-        self._emit = emit
-        self._error: Exception | None = None
-
-    def __call__(self, prediction: Prediction) -> None:
-        """Passes one on."""
-        try:
-            self._emit(prediction)
-        except Exception as error:
-            self._error = error
-            raise
-
-    def is_of_model(self, error: Exception) -> bool:
-        """Whether a model raised it on a question: errors of the project concern the whole run."""
-        return not isinstance(error, CradleError) and error is not self._error
 
 
 def checksum(*files: Path | str) -> str:
@@ -233,7 +213,6 @@ class Sequential(Engine):
         started = time.perf_counter()
         try:
             answers = self.replies(prompts)
-            _require_answers(answers, len(prompts))
         except CradleError:
             raise
         except Exception as error:  # Whatever a model raises.
@@ -245,21 +224,6 @@ class Sequential(Engine):
         seconds = (time.perf_counter() - started) / len(prompts)
         for answer in answers:
             yield replace(answer, seconds=seconds)
-
-
-def _require_answers(answers: Sequence[object], count: int) -> None:
-    """Checks what an engine of another package gives.
-
-    Raises:
-        TypeError: If it is not as many answers with text.
-    """
-    for answer in answers:
-        if not isinstance(answer, Answer):
-            raise TypeError(f"the engine gave {type(answer).__name__}, expected Answer")
-        if not isinstance(answer.text, str):
-            raise TypeError(f"the answer's text is {type(answer.text).__name__}, expected str")
-    if len(answers) != count:
-        raise TypeError(f"the engine gave {len(answers)} answers to {count} questions")
 
 
 def revision_of(engine: Engine, model: Model) -> str | None:
@@ -285,18 +249,15 @@ def weights_revision(revision: str | None) -> str | None:
 def code_of(engine: Engine) -> str | None:
     """Gives the checksum of the code of another package's engine, such as ``sha256:0123456789ab``.
 
-    It is over every Python file of the package that its class is in, or of the module alone if that
-    is in no package. ``None`` for the engines of this library: they declare their version, and
-    tests compare their answers with those of shipped runs.
+    It is over every Python file of the package, or of the module alone if it is in no package.
+    ``None`` for the engines of this library: they declare their version, and tests compare their
+    answers with those of shipped runs.
     """
-    kind = type(engine)
-    if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
+    package = type(engine).__module__.partition(".")[0]
+    if package == __name__.partition(".")[0]:
         return None
-    file = Path(inspect.getfile(kind))
-    package = file.parent if (file.parent / "__init__.py").is_file() else None
-    while package is not None and (package.parent / "__init__.py").is_file():
-        package = package.parent
-    files = [file] if package is None else visible_files(package, "**/*.py")
+    file = Path(inspect.getfile(sys.modules[package]))
+    files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
     return f"sha256:{checksum(*files)}"
 
 
@@ -305,32 +266,23 @@ def make_engine(model: Model, corpus: Corpus, options: Options) -> Engine:
     return find_engine(model.engine).create(model, corpus, options)
 
 
-def engine_names() -> list[str]:
-    """Lists the engines that are installed, in alphabetical order."""
-    return sorted(_installed())
-
-
 @cache
 def find_engine(name: str) -> type[Engine]:
     """Loads the class of an engine by the name of its entry point, such as ``wave``.
 
     Raises:
-        EngineError: If no installed package has such an entry point, or it can't be loaded.
+        RegistryError: If no installed package has such an entry point, or it can't be loaded.
     """
     entry = _installed().get(name)
     if entry is None:
-        known = ", ".join(engine_names()) or "none: this package is not installed"
-        raise EngineError(f"no engine {name!r}; there are: {known}")
-    package = entry.dist.name if entry.dist else "a package"
-    place, mend = f"engine {name!r} ({entry.value}, of {package})", f"Mend or remove {package}"
+        raise RegistryError(f"no engine {name!r}; there are: {', '.join(sorted(_installed()))}")
     try:
-        found = entry.load()
+        engine: type[Engine] = entry.load()
     except Exception as error:  # Whatever the code of another package raises.
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise EngineError(f"{place} can't be loaded: {reason}. {mend}") from error
-    if not (isinstance(found, type) and issubclass(found, Engine)):
-        raise EngineError(f"{place} is no subclass of Engine. {mend}")
-    return found
+        raise RegistryError(
+            f"engine {name!r} ({entry.value}) can't be loaded: {error}. Mend or remove its package"
+        ) from error
+    return engine
 
 
 @cache

@@ -103,7 +103,7 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
     made = made_runs(paths.RUNS)
     own = [name for name in sorted(made) if name not in registry and corpus.name in made[name]]
     own = [name for name in own if name != paths.TEMPLATE_RUN]
-    journals = [find_journal(entry, corpus) for entry in registry.default]
+    journals = [find_journal(entry, corpus) for entry in registry.values() if entry.default]
     journals += [paths.RUNS / corpus.name / f"{name}.jsonl" for name in own]
     found = []
     for path in filter(None, journals):

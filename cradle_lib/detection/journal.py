@@ -105,8 +105,15 @@ class Journal:
 
     def _write(self, line: Record | Prediction) -> None:
         data = to_bytes(line)
-        while data:
-            data = data[os.write(self._file.fileno(), data) :]
+        try:
+            while data:
+                data = data[os.write(self._file.fileno(), data) :]
+        except OSError as error:
+            # Not an error of the model, for which its question would fail.
+            raise JournalError(
+                f"{paths.shown(self.path)}: can't be written ({error.strerror}). The answers so "
+                "far are kept: make room, and run the same command again."
+            ) from error
 
 
 def read_journal(path: Path) -> tuple[Record, list[Prediction]]:

@@ -1,18 +1,16 @@
 """Finds a model by its id in ``models.yml``, or by a spec such as ``hf:ORG/NAME``.
 
-An entry is checked when it is asked for, so that a mistake in one stops only what needs it. A spec
-becomes an entry like any other, with the same journal, identity and consent.
+A spec becomes an entry like any other, with the same journal, identity and consent.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from cradle_lib import paths, strict_yaml
 from cradle_lib.detection.baselines.function import id_of
@@ -21,110 +19,50 @@ from cradle_lib.errors import RegistryError
 
 _ENGINES: Final = {"hf": "wave", "openai": "openai", "anthropic": "anthropic"}
 _KEYS: Final = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+_MODELS: Final = TypeAdapter(dict[str, Model])
 _FORMS: Final = "hf:ORG/NAME, hf:./folder, openai:NAME or anthropic:NAME"
 
 
-class Registry(Mapping[str, Model]):
-    """The models by id, in the file's order.
-
-    An entry is checked when it is looked up, and then raises a :class:`RegistryError` that
-    names all its faults.
-
-    Args:
-        entries: Fields of each entry, as they were read.
-        path: Where they were read, for messages.
-    """
-
-    def __init__(self, entries: Mapping[str, object], path: Path = paths.REGISTRY) -> None:
-        self._entries, self._path = entries, path
-
-    def __getitem__(self, name: str) -> Model:
-        """Looks up an entry and checks it."""
-        entry, place = self._entries[name], f"{paths.shown(self._path)}, model {name}"
-        if not isinstance(entry, dict):
-            raise RegistryError(f"{place}: expected fields, found {entry!r:.80}")
-        return _checked({**entry, "id": name}, place)
-
-    def __iter__(self) -> Iterator[str]:
-        """Walks over the ids."""
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        """Counts the entries."""
-        return len(self._entries)
-
-    @property
-    def default(self) -> list[Model]:
-        """The models of the default book; the other entries are not checked."""
-        entries = self._entries.items()
-        return [self[name] for name, e in entries if isinstance(e, dict) and e.get("default")]
-
-    @property
-    def sound(self) -> list[Model]:
-        """The models whose entries have no fault."""
-        faults = self.faults
-        return [self[name] for name in self if name not in faults]
-
-    @property
-    def faults(self) -> dict[str, str]:
-        """The faults of each entry that has some."""
-        found = {}
-        for name in self:
-            try:
-                self[name]
-            except RegistryError as error:
-                found[name] = str(error)
-        return found
-
-
-def load_registry(path: Path = paths.REGISTRY) -> Registry:
+def load_registry(path: Path = paths.REGISTRY) -> dict[str, Model]:
     """Reads the registry.
 
     Args:
         path: A YAML file: one mapping of ids to entries.
 
     Returns:
-        The registry; its entries are checked when they are looked up.
+        The models by id, in the file's order.
 
     Raises:
-        RegistryError: If the file is missing, or is not YAML with a mapping.
+        RegistryError: If the file is missing or is not YAML with a mapping, or entries have faults,
+            where the message names all of them.
     """
     try:
         entries = strict_yaml.read(path)
-    except OSError as error:
-        raise RegistryError(
-            f"{paths.shown(path)}: the registry of models can't be read ({error.strerror})"
-        ) from None
-    except ValueError as error:
-        raise RegistryError(f"{paths.shown(path)}: is not YAML ({error})") from error
+    except (OSError, ValueError) as error:
+        raise RegistryError(f"{paths.shown(path)}: can't be read as YAML ({error})") from error
     if not isinstance(entries, dict):
         raise RegistryError(f"{paths.shown(path)}: expected a mapping of ids to models")
-    named = {str(name): entry for name, entry in entries.items()}
-    if len(named) < len(entries):
-        # Such as `1` and `"1"`, which differ in YAML.
-        raise RegistryError(f"{paths.shown(path)}: two models have the same id")
-    return Registry(named, path)
+    named = {
+        str(name): {**entry, "id": str(name)} if isinstance(entry, dict) else entry
+        for name, entry in entries.items()
+    }
+    try:
+        return _MODELS.validate_python(named)
+    except ValidationError as error:
+        raise RegistryError(f"{paths.shown(path)}: {faults(error)}") from None
 
 
 def find_model(name: str, registry: Mapping[str, Model]) -> Model:
     """Looks up a model by id.
 
     Raises:
-        RegistryError: If there is none, where the message suggests the nearest; or its entry
-            has faults, where it names all of them.
+        RegistryError: If there is none; the message suggests the nearest.
     """
     if name in registry:
         return registry[name]
     near = get_close_matches(name, registry, n=1)
     advice = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(registry)}."
     raise RegistryError(f"no model {name!r} in the registry. {advice}")
-
-
-def _checked(fields: dict[str, Any], place: str) -> Model:
-    try:
-        return Model.model_validate(fields)
-    except ValidationError as error:
-        raise RegistryError(f"{place}: {faults(error)}") from error
 
 
 def resolve(
@@ -184,15 +122,10 @@ def resolve(
     settings = {setting: value for setting, value in decoding.items() if value is not None}
     if settings:
         fields["decoding"] = (fields.get("decoding") or {}) | settings
-    return _checked(fields, str(model))
-
-
-def set_options(settings: Mapping[str, Any]) -> list[str]:
-    """Writes settings as options of a command: ``--set name=value`` for each."""
-    words = []
-    for name, value in settings.items():
-        words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
-    return words
+    try:
+        return Model.model_validate(fields)
+    except ValidationError as error:
+        raise RegistryError(f"{model}: {faults(error)}") from error
 
 
 def _fields(

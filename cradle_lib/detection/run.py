@@ -209,7 +209,8 @@ def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions
         CradleError: As :func:`run_model`.
     """
     registry = load_registry()
-    entries = [resolve(name, registry) for name in models] or registry.default
+    entries = [resolve(name, registry) for name in models]
+    entries = entries or [entry for entry in registry.values() if entry.default]
     found = []
     for entry in entries:
         with suppress(NoRunError):

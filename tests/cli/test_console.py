@@ -9,7 +9,6 @@ import pytest
 from cradle_lib.cli.commands import models
 from cradle_lib.cli.console import err, out, print_table
 from cradle_lib.detection import load_registry, registry
-from cradle_lib.detection.registry import Registry
 
 from .conftest import Cradle
 from .in_process import invoke
@@ -47,9 +46,9 @@ def test_no_cell_of_a_table_is_wrapped_or_cut(
 def test_names_with_brackets_are_printed_as_they_are(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entries = {m.id: m.model_dump(exclude={"id"}) | {"name": NAME} for m in load_registry().sound}
+    entries = {m.id: m.model_copy(update={"name": NAME}) for m in load_registry().values()}
     for module in (models, registry):
-        monkeypatch.setattr(module, "load_registry", lambda: Registry(entries))
+        monkeypatch.setattr(module, "load_registry", lambda: entries)
     assert invoke("models", "list").stdout.count(NAME) == len(entries)
     corpus = tiny.rename(tiny.with_name("[red] $y$.csv"))
     made = []

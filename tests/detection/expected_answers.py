@@ -21,7 +21,7 @@ from cradle_lib.detection.local import probe
 from cradle_lib.prompts import load_template
 
 FILE = Path(__file__).with_suffix(".json")
-BASELINES = [entry.id for entry in load_registry().default if entry.kind == "baseline"]
+BASELINES = [m.id for m in load_registry().values() if m.default and m.kind == "baseline"]
 PROBE = "smollm2-135m-probe"
 PROBE_LEARNS_FROM = 12
 

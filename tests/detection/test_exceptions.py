@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -153,33 +153,6 @@ def test_interrupts_errors_of_the_project_and_of_writing_end_the_run(
     with pytest.raises(OSError, match="No space left"):
         start(kind, lambda _: Answer("none"), progress=progress)
     assert failed(tmp_path) == {}
-
-
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        ("none", "TypeError: the engine gave str, expected Answer"),
-        (Answer(None), "TypeError: the answer's text is NoneType, expected str"),  # type: ignore[arg-type]
-    ],
-)
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_answer_fails_its_question(
-    start: Callable[..., None], tmp_path: Path, kind: type[Sequential], given: Answer, reason: str
-) -> None:
-    start(kind, lambda prompt: given if prompt.current == "turn 2.1" else Answer("none"))
-    assert len(outcomes(tmp_path)) == 12
-    assert failed(tmp_path) == {"2.1": reason}
-
-
-def test_questions_asked_together_are_asked_alone_if_answers_are_missing(
-    start: Callable[..., None], tmp_path: Path
-) -> None:
-    class Short(Together):
-        def replies(self, prompts: Sequence[Prompt]) -> list[Answer]:
-            return [Answer("none") for prompt in prompts if prompt.current != "turn 1.0"]
-
-    start(Short, lambda _: Answer("none"))
-    assert failed(tmp_path) == {"1.0": "TypeError: the engine gave 0 answers to 1 questions"}
 
 
 MOODY = """

@@ -38,7 +38,6 @@ from cradle_lib.detection.find_runs import (
     run_sets,
     with_same_dialogues,
 )
-from cradle_lib.detection.registry import Registry
 from cradle_lib.detection.run import run
 from cradle_lib.errors import JournalError, NoRunError
 
@@ -64,10 +63,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Empty folders for journals, and a registry in which the keyword model has a sample."""
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")
-    entries = {model.id: model.model_dump(exclude={"id"}) for model in load_registry().sound}
-    entries["keyword"]["sample"] = 5
+    entries = load_registry()
+    entries["keyword"] = entries["keyword"].model_copy(update={"sample": 5})
     for module in (find_runs, asking, models):
-        monkeypatch.setattr(module, "load_registry", lambda: Registry(entries))
+        monkeypatch.setattr(module, "load_registry", lambda: entries)
     return tmp_path
 
 

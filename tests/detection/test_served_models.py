@@ -19,7 +19,7 @@ BLOCKS = re.findall(r"```(\w+)\n(.*?)```", GUIDE, re.DOTALL)
 
 def test_every_open_model_of_the_paper_has_an_entry_for_a_server() -> None:
     registry = load_registry()
-    open_models = [m for m in registry.sound if m.group == "open" and m.engine == "reference"]
+    open_models = [m for m in registry.values() if m.group == "open" and m.engine == "reference"]
     assert len(open_models) == 8
     for model in open_models:
         served = registry[f"{model.id}-vllm"]

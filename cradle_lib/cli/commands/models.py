@@ -30,7 +30,7 @@ def show(as_json: opt.Json = False) -> None:
     known: list[dict[str, Any]] = [
         {name: getattr(model, name) for name in ("id", "name", "group", "engine", "default")}
         | {"runs": made.pop(model.id, [])}
-        for model in registry.sound
+        for model in registry.values()
     ]
     others = [{"id": name, "runs": runs} for name, runs in made.items() if name not in registry]
     if as_json:
@@ -46,8 +46,6 @@ def show(as_json: opt.Json = False) -> None:
         for model in (*known, *others)
     ]
     print_table(rows, paths.shown(paths.REGISTRY), "*: in the default book")
-    for fault in registry.faults.values():
-        err.print(f"Can't be used: {fault}")
 
 
 @app.command()

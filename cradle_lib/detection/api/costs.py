@@ -69,7 +69,7 @@ def estimate_costs(
     import pandas as pd
 
     registry, rows = load_registry(), []
-    priced = [model for model in registry.sound if model.prices]
+    priced = [model for model in registry.values() if model.prices]
     chosen = [find_model(m, registry) if isinstance(m, str) else m for m in models] or priced
     dialogues = list(dialogues)
     for model in chosen:

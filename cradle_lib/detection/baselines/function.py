@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from cradle_lib.corpus import Corpus
-from cradle_lib.detection.engine import Options, Sequential, failure
-from cradle_lib.detection.model import Model
+from cradle_lib.detection.engine import Sequential, failure
+from cradle_lib.detection.model import Model, faults
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
@@ -46,18 +45,6 @@ class Function(Sequential):
 
     kind = "baseline"
 
-    @classmethod
-    def create(cls, model: Model, corpus: Corpus, options: Options) -> Function:
-        """Refuses: a registry can't hold a function.
-
-        Raises:
-            EngineError: Always.
-        """
-        raise EngineError(
-            f"{model.id}: the engine `function` is for functions that are given to `run_model`. "
-            "Name another engine."
-        )
-
     def __init__(
         self,
         function: Callable[[Prompt], object],
@@ -87,8 +74,7 @@ class Function(Sequential):
         try:
             return Model.model_validate(fields)
         except ValidationError as error:
-            problem = error.errors()[0]["msg"].removeprefix("Value error, ")
-            raise EngineError(f"{self.name!r}: {problem}. Give another `name=`.") from None
+            raise EngineError(f"{self.name!r}: {faults(error)}. Give another `name=`.") from None
 
     def reply(self, prompt: Prompt) -> Answer:
         """Asks the function. Whatever it raises, errors of the project included, is a failure."""

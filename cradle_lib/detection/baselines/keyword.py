@@ -11,31 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from configparser import ConfigParser
-from configparser import Error as ConfigParserError
 from pathlib import Path
 from typing import Final
 
-from cradle_lib import paths
 from cradle_lib.detection.engine import Sequential, checksum
 from cradle_lib.detection.session import Answer, Prompt
-from cradle_lib.errors import EngineError
 from cradle_lib.labels import ALERT_MASK, BITS, CONFIRM_MASK, CRISIS_TYPES, format_mask
 
 LEXICON: Final = Path(__file__).with_name("lexicon.txt")
 # How many words before a phrase a negation reaches.
 REACH: Final = 4
 
-_RULES: Final = (
-    "idiom",
-    "negation",
-    "hypothetical",
-    "other person",
-    "oneself",
-    "somebody",
-    "past cue",
-    "ongoing cue",
-    "past by default",
-)
 _SENTENCE: Final = re.compile(r"[.!?…\n]+")
 _CLAUSE: Final = re.compile(r"[,;:()\u2013\u2014]+|\s-+\s|\b(?:but|because|although|though)\b")
 _WORD: Final = re.compile(r"[\w'*-]+")
@@ -45,22 +31,23 @@ _PIECE: Final = re.compile(r".{1,1000}(?:\s|$)|.{1000}", re.DOTALL)
 
 
 class Keyword(Sequential):
-    """Tags a turn by the phrases in it.
-
-    Args:
-        lexicon: A file in the format of the one that ships; its checksum is part of the revision.
-
-    Raises:
-        EngineError: If the lexicon can't be read, or lacks or doubles a section.
-    """
+    """Tags a turn by the phrases in it. The checksum of the lexicon is part of the revision."""
 
     kind = "baseline"
     # The checksum that earlier releases computed of the code: existing runs keep their identity.
     version = "5f553caba8f7"
 
-    def __init__(self, lexicon: Path = LEXICON) -> None:
-        sections = _read(lexicon)
-        self.revision = f"lexicon:{checksum(lexicon)}"
+    def __init__(self) -> None:
+        parser = ConfigParser(
+            allow_no_value=True,
+            delimiters="=",
+            comment_prefixes="#",
+            inline_comment_prefixes="#",
+            interpolation=None,
+        )
+        parser.read_string(LEXICON.read_text(encoding="utf-8"))
+        sections = {name: list(parser[name]) for name in parser.sections()}
+        self.revision = f"lexicon:{checksum(LEXICON)}"
         self._past_by_default = set(sections.pop("past by default"))
         self._patterns = {name: _pattern(phrases) for name, phrases in sections.items()}
         self._any = _pattern([phrase for name in CRISIS_TYPES for phrase in sections[name]])
@@ -134,30 +121,6 @@ def _most_severe(mask: int) -> int:
             if mask & BITS[f"confirm_{severe}_{state}"]:
                 mask &= ~BITS[f"confirm_{mild}_{state}"]
     return mask & ~ALERT_MASK if mask & CONFIRM_MASK else mask
-
-
-def _read(path: Path) -> dict[str, list[str]]:
-    """Reads the sections of a lexicon, each with its phrases, one a line."""
-    parser = ConfigParser(
-        allow_no_value=True,
-        delimiters="=",
-        comment_prefixes="#",
-        inline_comment_prefixes="#",
-        interpolation=None,
-    )
-    try:
-        parser.read_string(path.read_text(encoding="utf-8"), paths.shown(path))
-    except (OSError, UnicodeDecodeError, ConfigParserError) as error:
-        reason = " ".join(str(error).split())
-        raise EngineError(f"{paths.shown(path)}: can't be read as a lexicon ({reason})") from error
-    sections = {name: list(parser[name]) for name in parser.sections()}
-    known = (*_RULES, "alert", *CRISIS_TYPES)
-    if odd := {name for name in (*known, *sections) if name not in known or not sections.get(name)}:
-        raise EngineError(
-            f"{paths.shown(path)}: the sections {', '.join(sorted(odd))} are unknown, missing or "
-            f"empty. Expected phrases in each of: {', '.join(known)}."
-        )
-    return sections
 
 
 def _pattern(phrases: list[str]) -> re.Pattern[str]:

@@ -76,16 +76,13 @@ def test_a_missing_or_impossible_key_is_one_line_that_does_not_show_it(
         "https://api.example.com/v1;api_key={}",
     ],
 )
-@pytest.mark.parametrize("key", [KEY, "q9XwRt4LmZp8VbNc2KdJ"])
-def test_a_key_in_an_address_is_refused_without_showing_it(
-    key: str, address: str, tmp_path: Path
-) -> None:
+def test_a_key_in_an_address_is_refused_without_showing_it(address: str, tmp_path: Path) -> None:
     entry = make_model("openai", "http://127.0.0.1:9").model_dump(exclude={"id"})
     registry = tmp_path / "models.yml"
-    registry.write_text(yaml.safe_dump({"m": entry | {"base_url": address.format(key)}}))
-    with pytest.raises(RegistryError, match="'base_url' has a user name, a pass") as refused:
-        list(load_registry(registry).values())
-    assert key[:6] not in str(refused.value)
+    registry.write_text(yaml.safe_dump({"m": entry | {"base_url": address.format(KEY)}}))
+    with pytest.raises(RegistryError, match="keys come from 'key' only") as refused:
+        load_registry(registry)
+    assert KEY[:6] not in str(refused.value)
 
 
 def test_the_key_itself_in_an_address_is_refused_before_there_is_a_journal(

@@ -16,7 +16,7 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import load_predictions, load_registry
-from cradle_lib.detection.baselines.keyword import LEXICON, Keyword
+from cradle_lib.detection.baselines.keyword import Keyword
 from cradle_lib.detection.baselines.tfidf_history import TfidfHistory
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
@@ -90,24 +90,6 @@ def test_a_sentence_without_an_end_is_read_in_pieces(keyword: Keyword) -> None:
     # Wherever a shorter sentence has it, it is read whole.
     for before in range(0, 980, 140):
         assert keyword.find(f"{'x ' * (before // 2)}{told}") == BITS["confirm_DV_ongoing"]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("[SH]", "[ZZ]", "the sections SH, ZZ are unknown, missing or empty"),
-        ("[SH]", "[DV]", r"line\D+\d+.*section 'DV' already exists"),
-        ("[idiom]", "", r"no section headers.*line: \d+"),
-    ],
-)
-def test_a_damaged_lexicon_is_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
-    path = tmp_path / "lexicon.txt"
-    path.write_text(LEXICON.read_text().replace(old, new, 1))
-    with pytest.raises(EngineError, match=rf"lexicon.txt: .*{message}") as error:
-        Keyword(path)
-    assert "\n" not in str(error.value)
-    path.write_text(LEXICON.read_text() + "# a note\n")
-    assert Keyword(path).revision != Keyword().revision
 
 
 # ---- TF-IDF -------------------------------------------------------------------------

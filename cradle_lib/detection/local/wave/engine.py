@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from cradle_lib.detection.engine import Emit, Questions, WatchedEmit, failure
+from cradle_lib.detection.engine import Emit, Questions, failure
 from cradle_lib.detection.local.local_engine import Local, LocalEngine
 from cradle_lib.detection.local.reference import Reference
-from cradle_lib.errors import EngineError
+from cradle_lib.errors import CradleError, EngineError
 
 LARGEST_WAVE: Final = 96
 
@@ -43,13 +43,13 @@ class Wave(LocalEngine):
         from cradle_lib.detection.local.wave.attention import UnsupportedAttentionError
         from cradle_lib.detection.local.wave.runner import Runner
 
-        name, local, watched = self._model.name, self._local, WatchedEmit(emit)
+        name, local = self._model.name, self._local
         size = min(self._options.batch or _affordable(local, waiting), len(waiting))
         noted = False
         with torch.inference_mode():
             while waiting:
                 try:
-                    Runner(self._model, local, size, waiting, watched).run()
+                    Runner(self._model, local, size, waiting, emit).run()
                     return
                 except UnsupportedAttentionError as error:
                     if local.decoding.mode == "constrained":
@@ -71,9 +71,9 @@ class Wave(LocalEngine):
                         ) from error
                     size //= 2
                     continue
+                except CradleError:
+                    raise
                 except Exception as error:
-                    if not watched.is_of_model(error):
-                        raise
                     reason = failure(error).reason
                 # Outside of the handler, because the exception keeps the wave's keys and values.
                 if not noted:
@@ -83,10 +83,10 @@ class Wave(LocalEngine):
                     noted = True
                 # The dialogues of the wave are the first that wait.
                 self._one_at_a_time(
-                    [waiting.popleft() for _ in range(min(size, len(waiting)))], watched
+                    [waiting.popleft() for _ in range(min(size, len(waiting)))], emit
                 )
 
-    def _one_at_a_time(self, sessions: Iterable[Questions], emit: WatchedEmit) -> None:
+    def _one_at_a_time(self, sessions: Iterable[Questions], emit: Emit) -> None:
         """Answers dialogue by dialogue; a question on which the model raises has failed."""
         from cradle_lib.detection.local.wave.runner import Runner
 
@@ -94,9 +94,9 @@ class Wave(LocalEngine):
             while session.prompt is not None:
                 try:
                     Runner(self._model, self._local, 1, deque([session]), emit).run()
+                except CradleError:
+                    raise
                 except Exception as error:
-                    if not emit.is_of_model(error):
-                        raise
                     emit(session.answer(failure(error.with_traceback(None))))
 
 
