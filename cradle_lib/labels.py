@@ -174,7 +174,7 @@ def from_bench(name: str) -> int:
     if key == "no_crisis":
         return 0
     if key not in BENCH_LABELS:
-        near = get_close_matches(key, list(BENCH_LABELS), n=1, cutoff=0.5)
-        advice = f" Did you mean {near[0]!r}?" if near else ""
-        raise CorpusError(f"unknown CRADLE Bench label {name.strip()!r}.{advice}")
+        raise CorpusError(
+            f"unknown CRADLE Bench label {name.strip()!r}. Labels are: {', '.join(BENCH_LABELS)}."
+        )
     return BITS[BENCH_LABELS[key]]

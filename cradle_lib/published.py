@@ -12,7 +12,6 @@ from functools import cache
 from typing import Any
 
 from cradle_lib import paths
-from cradle_lib.errors import CradleError
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +41,6 @@ def published_table() -> dict[str, Published]:
 
     Returns:
         All published numbers by key, in the file's order.
-
-    Raises:
-        CradleError: If the file is missing.
     """
     return {
         row["key"]: Published(**row | {"value": float(row["value"]), "text": row["value"]})
@@ -59,12 +55,5 @@ def published_label_counts() -> dict[str, int]:
 
 
 def _rows(name: str) -> list[dict[str, Any]]:
-    path = paths.PUBLISHED / name
-    try:
-        with path.open(newline="", encoding="utf-8") as handle:
-            return list(csv.DictReader(handle))
-    except FileNotFoundError:
-        raise CradleError(
-            f"{paths.shown(path)} is missing. It ships with this library: restore it from git, or "
-            "install again."
-        ) from None
+    with (paths.PUBLISHED / name).open(newline="", encoding="utf-8") as handle:
+        return list(csv.DictReader(handle))

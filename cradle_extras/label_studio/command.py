@@ -19,7 +19,7 @@ from cradle_lib import paths
 from cradle_lib.annotation.adjudication import adjudicate as adjudicate_all
 from cradle_lib.annotation.agreement import ALL_LABELS, agreement_frame
 from cradle_lib.annotation.pairs import UNIT_NAMES, UNITS, Units
-from cradle_lib.annotation.protocol_warnings import find_warnings
+from cradle_lib.annotation.protocol_warnings import protocol_warnings
 from cradle_lib.annotation.table import read_annotations, write_annotations
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json, print_table
@@ -131,10 +131,11 @@ def import_(
     ignored: Counter[str] = Counter()
     annotations = read_exports(exports, expected, loaded, ignored)
     write_annotations(annotations, target)
-    found = find_warnings(annotations)
+    form = "dialogue {dialogue}, annotator {annotator}, turn {turn}: {message}"
+    found = [form.format_map(row) for row in protocol_warnings(annotations).to_dict("records")]
     if as_json:
         content = {"annotations": len(annotations.entries), "table": str(target)}
-        print_json({**content, "ignored": +ignored, "warnings": list(map(str, found))})
+        print_json({**content, "ignored": +ignored, "warnings": found})
         return
     for warning in found[:_SHOWN_WARNINGS]:
         err.print(f"warning: {warning}")

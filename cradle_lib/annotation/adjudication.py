@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Final, Literal, get_args
+from typing import Literal, get_args
 
 import pandas as pd
 
@@ -21,14 +20,6 @@ from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS, LABELS, labels_of, union
 
 By = Literal["agreement", "majority", "senior"]
-# What came of the two annotations, of the vote, and of what it left to the senior.
-_STAGES: Final[Mapping[Outcome, tuple[str | None, str | None, str | None]]] = {
-    Outcome.EXACT: ("exact agreement", None, None),
-    Outcome.RESOLVED: ("mismatch", "resolved 2:1", None),
-    Outcome.SAME_LABELS_3: ("mismatch", "final mismatch", "labels agree 3:0"),
-    Outcome.SAME_LABELS_2: ("mismatch", "final mismatch", "labels agree 2:1"),
-    Outcome.CONFLICT: ("mismatch", "final mismatch", "turn conflict"),
-}
 
 
 def voters_of(entries: Sequence[Annotation]) -> list[Annotation]:
@@ -80,11 +71,10 @@ class Adjudication:
     outcomes: Mapping[str, Outcome]
     trail: tuple[tuple[object, ...], ...]
 
-    @cached_property
-    def counts(self) -> dict[Outcome, int]:
-        """Number of dialogues in each category, all categories listed."""
-        found = Counter(self.outcomes.values())
-        return {outcome: found[outcome] for outcome in Outcome}
+    @property
+    def counts(self) -> Counter[Outcome]:
+        """Number of dialogues in each category."""
+        return Counter(self.outcomes.values())
 
     def corpus(self) -> Corpus:
         """Gives the corpus with the decided labels in place of its own.
@@ -109,20 +99,14 @@ class Adjudication:
 
             - ``dialogue``, ``team`` (str); ``round`` (int).
             - ``outcome`` (categorical): an :class:`.Outcome`.
-            - ``annotations``, ``vote``, ``senior`` (categorical): the same by its stages: what
-              came of the two annotations, of the vote of three, and of what it left to the
-              senior. Missing for a dialogue that was decided before.
         """
         first = {name: entries[0] for name, entries in self.annotations.by_dialogue.items()}
         rows = [
-            (name, first[name].team, first[name].round, str(outcome), *_STAGES[outcome])
+            (name, first[name].team, first[name].round, str(outcome))
             for name, outcome in self.outcomes.items()
         ]
-        stages = ["annotations", "vote", "senior"]
-        frame = pd.DataFrame(rows, columns=["dialogue", "team", "round", "outcome", *stages])
+        frame = pd.DataFrame(rows, columns=["dialogue", "team", "round", "outcome"])
         frame["outcome"] = pd.Categorical(frame["outcome"], [str(one) for one in Outcome])
-        for stage, steps in zip(stages, zip(*_STAGES.values(), strict=True), strict=True):
-            frame[stage] = pd.Categorical(frame[stage], [*dict.fromkeys(filter(None, steps))])
         return frame.astype({"dialogue": str, "team": str, "round": int})
 
     def audit(self) -> pd.DataFrame:

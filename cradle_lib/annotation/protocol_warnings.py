@@ -7,7 +7,7 @@ annotator knows. They are worth a look before agreement is measured.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 import pandas as pd
 
@@ -27,32 +27,6 @@ from cradle_lib.labels import (
 _KINDS: Final = ("repeated", "late alert", "not a user turn")
 
 
-class ProtocolWarning(NamedTuple):
-    """One departure from the protocol, as a row of :func:`protocol_warnings`."""
-
-    dialogue: str
-    turn: int
-    annotator: str
-    kind: str
-    message: str
-
-    def __str__(self) -> str:
-        """Place and finding in one line."""
-        return (
-            f"dialogue {self.dialogue}, annotator {self.annotator}, turn {self.turn}: "
-            f"{self.message}"
-        )
-
-
-def find_warnings(annotations: Annotations) -> list[ProtocolWarning]:
-    """Looks for departures from the protocol, annotation by annotation."""
-    return [
-        ProtocolWarning(entry.dialogue, turn, entry.annotator, kind, message)
-        for entry in annotations.entries
-        for turn, kind, message in _warnings_of(entry, annotations.corpus.by_id[entry.dialogue])
-    ]
-
-
 def protocol_warnings(annotations: Annotations) -> pd.DataFrame:
     """Lists departures from the protocol as a data frame.
 
@@ -64,7 +38,12 @@ def protocol_warnings(annotations: Annotations) -> pd.DataFrame:
         everybody who annotated), ``kind`` (categorical: ``repeated``, ``late alert`` or ``not a
         user turn``) and ``message`` (str).
     """
-    frame = pd.DataFrame(find_warnings(annotations), columns=ProtocolWarning._fields)
+    found = [
+        (entry.dialogue, turn, entry.annotator, kind, message)
+        for entry in annotations.entries
+        for turn, kind, message in _warnings_of(entry, annotations.corpus.by_id[entry.dialogue])
+    ]
+    frame = pd.DataFrame(found, columns=["dialogue", "turn", "annotator", "kind", "message"])
     people = sorted({entry.annotator for entry in annotations.entries})
     frame["annotator"] = pd.Categorical(frame["annotator"], people)
     frame["kind"] = pd.Categorical(frame["kind"], _KINDS)

@@ -120,18 +120,9 @@ def _positive(name: str, value: Any) -> int | None:
 
 def parse_conventions(given: list[str] | None) -> Conventions:
     """Reads ``name=value`` pairs into scoring conventions."""
-    known = {field.name: field.type for field in fields(Conventions)}
-    chosen: dict[str, Any] = {}
-    for pair in given or ():
-        name, _, value = pair.partition("=")
-        if name not in known:
-            raise ScoringError(
-                f"no convention {pair!r}. Give name=value with one of {', '.join(known)}."
-            )
-        try:
-            chosen[name] = float(value) if known[name] == "float" else value
-        except ValueError:
-            raise ScoringError(f"{name} is {value!r}. It must lie between 0 and 1.") from None
+    chosen, known = read_pairs(given, "--convention"), [field.name for field in fields(Conventions)]
+    if unknown := [name for name in chosen if name not in known]:
+        raise ScoringError(f"no convention {unknown[0]!r}. Give one of {', '.join(known)}.")
     return Conventions(**chosen)
 
 

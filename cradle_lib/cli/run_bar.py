@@ -7,15 +7,12 @@ from typing import Final
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    ProgressColumn,
     SpinnerColumn,
-    Task,
     TextColumn,
     TimeRemainingColumn,
 )
 from rich.progress import Progress as Bar
 from rich.table import Column
-from rich.text import Text
 
 from cradle_lib.cli.console import err
 from cradle_lib.cli.money import ask
@@ -24,18 +21,6 @@ from cradle_lib.formatting import dollars
 
 # Seconds over which the speed is estimated: slow models give few answers a minute.
 _WINDOW: Final = 300
-
-
-class _Speed(ProgressColumn):
-    """What is counted per second of this start, as rich estimates it."""
-
-    def render(self, task: Task) -> Text:
-        """Writes it, once it is known."""
-        speed = task.speed
-        if not speed:
-            return Text("")
-        shown = f"{speed:,.0f}" if speed >= 100 else f"{speed:.3g}"
-        return Text(f"{shown} {task.fields['unit']}/s")
 
 
 class RunBar(Bar):
@@ -54,15 +39,14 @@ class RunBar(Bar):
             ),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
-            _Speed(),
             TextColumn("{task.fields[details]}"),
             TimeRemainingColumn(),
             console=err,
             transient=True,
             speed_estimate_period=_WINDOW,
         )
-        self._yes, self.begun = yes, False
-        self._shown = self.add_task(title, total=None, unit=unit, details="")
+        self._yes, self._unit, self.begun = yes, unit, False
+        self._shown = self.add_task(title, total=None, details="")
 
     def show(self, progress: Progress) -> None:
         """Shows how far the run has come."""
@@ -70,8 +54,11 @@ class RunBar(Bar):
             # What earlier starts answered says nothing about the speed of this one.
             self.reset(self._shown, total=progress.total, completed=progress.stored)
         self.begun = True
-        spent = dollars(progress.spent) if progress.spent else ""
-        self.update(self._shown, completed=progress.done, details=spent)
+        self.update(self._shown, completed=progress.done)
+        speed = self.tasks[self._shown].speed
+        pace = [f"{speed:,.3g} {self._unit}/s"] if speed else []
+        spent = [dollars(progress.spent)] if progress.spent else []
+        self.update(self._shown, details=" ".join([*pace, *spent]))
 
     def agree(self, question: str) -> bool:
         """Asks whether text may be sent, unless the user has agreed already."""

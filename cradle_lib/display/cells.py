@@ -89,11 +89,8 @@ def write(number: float, how: str = "number") -> str:
     if "{" in how:
         return how.format(number)
     unit, _, decimals = how.partition(":")
-    if unit not in UNITS or not re.fullmatch("[0-9]?", decimals):
-        raise BookError(
-            f"no unit is called {how!r}. Use one of {', '.join(UNITS)}, with decimals as in "
-            "'share:2', or a format string such as '{:.3g}'"
-        )
+    if unit not in UNITS:
+        raise BookError(f"no unit is called {how!r}. Use one of {', '.join(UNITS)}")
     if unit == "p" and number < _SMALLEST_P:
         return f"< {_SMALLEST_P}"
     if unit == "dollars" and not decimals:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from cradle_lib.display.cells import clean
 from cradle_lib.display.notice import Notice
-from cradle_lib.errors import BookError
 
 if TYPE_CHECKING:
     from cradle_lib.display.table import Table
@@ -59,12 +58,7 @@ def choose(label: str, shown: Mapping[str, Table | Picture | Notice]) -> Choice 
 
     Returns:
         The choice; a notice if there is nothing to choose from.
-
-    Raises:
-        BookError: If the label or a name is empty.
     """
-    if not clean(label) or not all(map(clean, shown)):
-        raise BookError("a choice needs a label, and a name for each of its results")
     if not shown:
         return Notice("Nothing to choose from: there is no result.")
     return Choice(clean(label), {clean(name): result for name, result in shown.items()})

@@ -37,10 +37,8 @@ def heat_map(
         number rounds to 0 have no text; those that are 0 are not drawn.
 
     Raises:
-        BookError: If a column is missing, or a pair occurs twice.
+        BookError: If a pair occurs twice.
     """
-    if absent := {rows, columns, value} - {*frame.columns}:
-        raise BookError(f"the frame has no column {', '.join(map(repr, sorted(absent)))}")
     if frame.duplicated([rows, columns]).any():
         raise BookError(f"a pair of {rows} and {columns} occurs twice: sum its counts before")
     down, across = in_order(frame[rows]), in_order(frame[columns])

@@ -75,9 +75,14 @@ class Layout:
     def cells(self, frame: pd.DataFrame) -> Cells:
         """Gives the headings of columns, the cells of rows, and the group of each row.
 
-        Refuses columns that are missing or have text for numbers, and two rows for one cell.
+        Refuses columns that have text for numbers, and two rows for one cell.
         """
-        self._check(frame)
+        for name in _ESTIMATE:
+            if name in frame.columns and not pd.api.types.is_numeric_dtype(frame[name]):
+                raise BookError(
+                    f"column {name!r} has the type {frame[name].dtype}, where numbers belong. "
+                    "Undefined values are NaN, not text"
+                )
         heads, rows, groups = self._pivoted(frame) if self.columns else self._listed(frame)
         for head, times in Counter(heads).items():
             if times > 1:
@@ -85,32 +90,12 @@ class Layout:
                 raise BookError(f"two columns are called {title!r}. Tell them apart with `titles`")
         return heads, rows, groups
 
-    def _check(self, frame: pd.DataFrame) -> None:
-        for name in (*self.rows, *self.columns, *self.group, *filter(None, [self.best])):
-            if name not in frame.columns:
-                there = ", ".join(map(str, frame.columns))
-                raise BookError(f"the frame has no column {name!r}. It has: {there}")
-        for name in _ESTIMATE:
-            if name in frame.columns and not pd.api.types.is_numeric_dtype(frame[name]):
-                raise BookError(
-                    f"column {name!r} has the type {frame[name].dtype}, where numbers belong. "
-                    "Undefined values are NaN, not text"
-                )
-        if self.columns and not self.rows:
-            raise BookError("`columns` needs `rows`: the columns that name a row of the table")
-        if self.columns and not {"value", "published"} & {*frame.columns}:
-            raise BookError("`columns` needs a frame with a column 'value' or 'published'")
-        if self.best is not None and self.best not in (*self.rows[:1], *self.columns):
-            raise BookError(f"`best` is {self.best!r}, not a column that names rows or columns")
-
     def _listed(self, frame: pd.DataFrame) -> Cells:
         """Each row of the frame is a row of the table."""
         links = links_of(frame)
         hidden = {*self.rows, *self.group, *links.values()}
         hidden |= {*_ABOUT} if "value" in frame else set()
         order = [*self.rows, *(name for name in frame.columns if name not in hidden)]
-        if not order:
-            raise BookError("nothing to show: the frame has no columns with cells")
         frame = frame.iloc[_order(frame, self.group, together=True)]
         usual, hows = _usual(frame), {name: self._how(frame[name], name) for name in order}
         rows = []

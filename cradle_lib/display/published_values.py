@@ -52,12 +52,10 @@ def published_frame(pattern: str) -> pd.DataFrame:
         paper) and ``note``.
 
     Raises:
-        BookError: If the form has no name in braces, or no key has this form.
+        BookError: If no key has this form.
     """
     fields = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^.]+)", re.escape(pattern))
     form = re.compile(".+".join(fields.rsplit("[^.]+", 1)))
-    if not form.groups:
-        raise BookError(f"{pattern!r} names no column in braces, as in 'corpus.{{quantity}}'")
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for key, entry in published_table().items():
         is_end = key.endswith(("_low", "_high"))
@@ -88,21 +86,10 @@ def reference_points() -> pd.DataFrame:
     Returns:
         Columns ``system`` (its name in the registry), ``level``, ``score``, ``published`` (a score
         in percent as it is printed) and ``note``.
-
-    Raises:
-        BookError: If the file can't be read, or is not as expected.
     """
     path = paths.PUBLISHED / "reference_points.csv"
-    try:
-        found = pd.read_csv(path, dtype=str, keep_default_na=False)
-        found = found[["system", "level", "score", "value", "note"]]
-        found["value"].astype(float)
-    except (OSError, KeyError, ValueError) as error:
-        raise BookError(
-            f"{paths.shown(path)}: expected system, level, score, value and note on each line "
-            f"({error}). Restore it from the repository"
-        ) from None
-    names = {model: entry["name"] for model, entry in _registry().items()}
+    found = pd.read_csv(path, dtype=str, keep_default_na=False)
+    names = {model: entry["name"] for model, entry in strict_yaml.read(paths.REGISTRY).items()}
     return found.replace({"system": names}).rename(columns={"value": "published"})
 
 
@@ -112,16 +99,10 @@ def paper_models() -> dict[str, str]:
     Returns:
         Ids in ``models.yml`` to the names of :data:`PAPER_SYSTEMS`.
     """
-    models = {key: entry.get("published") for key, entry in _registry().items()}
+    models = {
+        key: entry.get("published") for key, entry in strict_yaml.read(paths.REGISTRY).items()
+    }
     return {key: PAPER_SYSTEMS[system] for key, system in models.items() if system}
-
-
-def _registry() -> dict[str, Any]:
-    try:
-        return dict(strict_yaml.read(paths.REGISTRY))
-    except (OSError, ValueError, TypeError) as error:
-        place = paths.shown(paths.REGISTRY)
-        raise BookError(f"{place}: expected a mapping of ids to models ({error})") from None
 
 
 def _printed(entry: Published) -> str:

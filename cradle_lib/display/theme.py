@@ -18,7 +18,8 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import matplotlib
 import pandas as pd
@@ -56,44 +57,7 @@ PALETTE: Final = (
 #: From nothing to all; text in ink is readable on every shade.
 RAMP: Final = LinearSegmentedColormap.from_list("cradle", ["#f4f7fa", "#6fc1ee"])
 
-_STYLE: Final[dict[str, Any]] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "cradle",
-    "text.parse_math": False,
-    "figure.figsize": (WIDTH, 3.2),
-    "font.family": ["sans-serif"],
-    "font.sans-serif": ["DejaVu Sans", "Verdana", "Segoe UI", "Roboto", "sans-serif"],
-    "font.size": 11,
-    "axes.labelsize": 11,
-    "axes.titlesize": 11,
-    "xtick.labelsize": 10,
-    "ytick.labelsize": 10,
-    "legend.fontsize": 10,
-    "legend.title_fontsize": 10,
-    "legend.frameon": False,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.major.size": 0,
-    "ytick.major.size": 0,
-    "xtick.minor.size": 4,
-    "ytick.minor.size": 4,
-    "xtick.minor.width": 1,
-    "ytick.minor.width": 1,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "axes.prop_cycle": cycler(color=PALETTE),
-    "grid.color": FAINT,
-    "grid.linewidth": 0.6,
-    "lines.solid_capstyle": "round",
-    "patch.edgecolor": "white",
-    "patch.force_edgecolor": True,
-}
+_STYLE: Final = Path(__file__).with_name("book.mplstyle")
 # A shape with a link as matplotlib writes it: its title, address and path.
 _LINKED: Final = re.compile(
     rb'<g id="([^"]*)">\s*<a xlink:href="([^"]*)" target="_blank">\s*'
@@ -118,7 +82,7 @@ def theme() -> Iterator[None]:
     """
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        pyplot.style.use(_STYLE)
+        pyplot.style.use([_STYLE, {"axes.prop_cycle": cycler(color=PALETTE)}])
         yield
 
 
@@ -166,7 +130,7 @@ class Picture:
 
 
 def show_figure(
-    drawing: Drawing | Callable[[pd.DataFrame], Drawing],
+    drawing: Drawing | Callable[..., Drawing],
     data: pd.DataFrame | None = None,
     *,
     alt: str,
@@ -202,8 +166,6 @@ def show_figure(
             pyplot.close(figure)
         return Notice(f"{why or 'There are no data.'} Not shown: {caption}")
     if callable(drawing):
-        if data is None:
-            raise BookError("a function that draws needs its data")
         with theme():
             drawing = drawing(data)
     figure = getattr(drawing, "figure", None)

@@ -1,9 +1,9 @@
 """Differences between runs and a baseline with intervals and tests, and ranks of systems.
 
-The declared family: every distinct run against the first one, the baseline, in micro and in macro
-F1, at turn level, at dialogue level and for confirms only. Its p-values are corrected together by
-Holm's method, so that any false alarm in the family is unlikely. Runs whose labels are the same on
-every turn are one system, and are tested once.
+The declared family: every run against the first one, the baseline, in micro and in macro F1, at
+turn level, at dialogue level and for confirms only. Its p-values are corrected together by Holm's
+method, so that any false alarm in the family is unlikely. Runs whose labels are the same on every
+turn are one system: give one of them (:func:`.distinct_runs`).
 
 The F1 of single labels at turn level is exploratory: these p-values are corrected by the method of
 Benjamini and Hochberg, which bounds the expected share of false alarms.
@@ -23,7 +23,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from statistics import NormalDist
@@ -62,16 +62,13 @@ class Comparison:
     """Runs against a baseline.
 
     Attributes:
-        names: Names of the distinct runs, the baseline first.
-        same: For each run that is left out, the name of the run in ``names`` whose labels are the
-            same on every turn.
+        names: Names of the runs, the baseline first.
         signatures: One for each level, which the runs share.
         permutations: Permutations behind each p-value.
         differences: As :meth:`to_frame` gives them.
     """
 
     names: tuple[str, ...]
-    same: Mapping[str, str]
     signatures: dict[Level, Signature]
     permutations: int
     differences: pd.DataFrame
@@ -82,22 +79,12 @@ class Comparison:
         return self.signatures["turn"].dialogues
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences that name the runs left out because their labels equal those of another."""
-        return tuple(
-            f"{name} has the same labels as {other} on every turn and is not tested again."
-            for name, other in self.same.items()
-        )
-
-    @property
     def power_note(self) -> str:
         """Says which difference so many dialogues can show."""
         n = self.dialogues
         wanted = self.differences.query("level == 'turn' and score == 'micro_f1'")
         sizes = wanted["detectable"].dropna()
         if sizes.empty:
-            if n == 1:
-                return "A single dialogue can show no difference."
             why = "The differences do not vary over the dialogues"
             return f"{why}, so nothing is said about which difference {n:,} dialogues can show."
         low, high = (f"{100 * size:.1f}" for size in (sizes.min(), sizes.max()))
@@ -145,7 +132,6 @@ def compare(
     conventions: Conventions | None = None,
     permutations: int = PERMUTATIONS,
     seed: int = 0,
-    about: Collection[str] = (),
 ) -> Comparison:
     """Compares runs with the first one.
 
@@ -155,7 +141,6 @@ def compare(
         conventions: What the paper leaves open; the defaults if ``None``.
         permutations: Permutations for p-values and intervals, at least 1.
         seed: Seed of the permutations.
-        about: Parts of the signature that may differ, such as ``("history",)``.
 
     Returns:
         The comparison.
@@ -181,38 +166,15 @@ def compare(
     scored: dict[Level, list[Evaluation]] = {}
     for level in LEVELS:
         found = [evaluate(run, level=level, conventions=conventions, draws=0) for run in runs]
-        agreed = require_comparable(called, [each.signature for each in found], about=about)
+        agreed = require_comparable(called, [each.signature for each in found])
         scored[level], signatures[level] = found, replace(agreed, seed=seed)
-    original = [_first_with_same_labels(runs, scored["turn"], i) for i in range(len(runs))]
-    distinct = [place for place, first in enumerate(original) if place == first]
-    if len(distinct) == 1:
-        # Nothing but copies of the baseline: their rows say so with a difference of 0.
-        distinct = list(range(len(runs)))
     rows = [
-        {"system": called[place], "signature": str(signatures[level]), **row}
+        {"system": name, "signature": str(signatures[level]), **row}
         for level, found in scored.items()
-        for place in distinct[1:]
-        for row in _tests(found[0], found[place], permutations, seed)
+        for name, other in zip(called[1:], found[1:], strict=True)
+        for row in _tests(found[0], other, permutations, seed)
     ]
-    same = {
-        called[place]: called[first]
-        for place, first in enumerate(original)
-        if place not in distinct
-    }
-    kept = tuple(called[place] for place in distinct)
-    return Comparison(kept, same, signatures, permutations, _corrected(pd.DataFrame(rows)))
-
-
-def _first_with_same_labels(
-    runs: Sequence[Predictions], scored: Sequence[Evaluation], place: int
-) -> int:
-    """Finds the first run with the labels of another on every turn, and the same turns scored."""
-    own, counts = runs[place].masks, scored[place].counts
-    return next(
-        i
-        for i, (run, found) in enumerate(zip(runs, scored, strict=True))
-        if np.array_equal(run.masks, own) and np.array_equal(found.counts.tallies, counts.tallies)
-    )
+    return Comparison(called, signatures, permutations, _corrected(pd.DataFrame(rows)))
 
 
 def _tests(

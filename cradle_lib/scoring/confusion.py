@@ -12,9 +12,8 @@ published cells can only have come from rows that are larger than the label coun
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, product, starmap
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, product
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -59,7 +58,7 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one"
     """
     all_usable = bool(predictions.ok.all())
     columns = CELLS if all_usable else (*CELLS, UNUSABLE)
-    frame = _cells(Counter(_pairs_of(predictions, pairing)), "gold", "predicted", columns)
+    frame = pair_counts(_pairs_of(predictions, pairing), gold=CELLS, predicted=columns)
     frame.insert(0, "system", predictions.record.name)
     frame.insert(1, "coverage", predictions.coverage)
     frame.insert(4, "pairing", pairing)
@@ -107,8 +106,9 @@ def annotator_confusion(annotations: Annotations) -> pd.DataFrame:
     frames = []
     for two in pairs(annotations):
         one, other = np.concatenate(two.masks, axis=1)[:, np.concatenate(two.asked)].tolist()
-        counts = Counter(chain.from_iterable(starmap(pair, zip(one, other, strict=True))))
-        frame = _cells({**counts, (NONE, NONE): 0}, "one", "other", CELLS)
+        met = chain.from_iterable(map(pair, one, other))
+        given = (two_labels for two_labels in met if two_labels != (NONE, NONE))
+        frame = pair_counts(given, one=CELLS, other=CELLS)
         frame.insert(0, "first", two.first)
         frame.insert(1, "second", two.second)
         frame.insert(2, "dialogues", len(two.dialogues))
@@ -116,12 +116,13 @@ def annotator_confusion(annotations: Annotations) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _cells(
-    counts: Mapping[tuple[str, str], int], rows: str, columns: str, names: Iterable[str]
-) -> pd.DataFrame:
-    """Lists the cells of a confusion matrix, row by row; ``names`` are those of its columns."""
-    cells = [(one, other, counts.get((one, other), 0)) for one, other in product(CELLS, names)]
-    frame = pd.DataFrame(cells, columns=[rows, columns, "count"])
-    frame[rows] = pd.Categorical(frame[rows], CELLS)
-    frame[columns] = pd.Categorical(frame[columns], [*names])
-    return frame
+def pair_counts(pairs: Iterable[tuple[str, str]], **sides: Sequence[str]) -> pd.DataFrame:
+    """Counts pairs of names, for every cell of a matrix, row by row.
+
+    ``sides`` are the columns of the two names, with all that occur or might. Columns: the two
+    (categorical) and ``count`` (int).
+    """
+    frame = pd.DataFrame(pairs, columns=[*sides])
+    for side, names in sides.items():
+        frame[side] = pd.Categorical(frame[side], [*names])
+    return frame.groupby([*sides], observed=False).size().rename("count").reset_index()

@@ -59,7 +59,8 @@ class Conventions:
         zero_division: Value of a precision, recall or F1 whose denominator is 0; 0 to 1.
         orphans: Labels on rows where no model is asked. ``ignore`` drops them. ``attach``
             moves them to the user turn before, in the same dialogue, or to the first one if
-            none comes before; a label that the turn already has counts once. ``count`` makes
+            none comes before; a label that the turn already has counts once, and one whose
+            dialogue has no user turn is dropped. ``count`` makes
             each such row a unit of its own on which nothing was predicted: a miss at turn
             level, a member of the gold set at dialogue level.
         unparsed: Answers that were unparsed, refused or failed. They predict nothing. ``miss``: a
@@ -83,7 +84,7 @@ class Conventions:
         """Refuses values that no score could be computed under."""
         for name in ("empty_jaccard", "zero_division"):
             value = getattr(self, name)
-            if not 0 <= value <= 1:
+            if not (isinstance(value, int | float) and 0 <= value <= 1):
                 raise ScoringError(f"{name} is {value!r}. It must lie between 0 and 1.")
         for name, kind in (("orphans", Orphans), ("unparsed", Unparsed), ("macro_f1", MacroF1)):
             value, choices = getattr(self, name), get_args(kind)
@@ -121,15 +122,9 @@ class Rows:
 def align_rows(run: Predictions, conventions: Conventions) -> Rows:
     """Puts a run's predictions beside the gold labels, with orphans where they are wanted.
 
-    Gives one row for each user turn, and if orphans are counted one for each of them. Refuses a run
-    over another corpus, and to attach an orphan whose dialogue has no user turn.
+    Gives one row for each user turn, and if orphans are counted one for each of them.
     """
     corpus = run.corpus
-    if run.masks.shape != corpus.gold.shape:
-        raise ScoringError(
-            f"{corpus.name} has {len(corpus.gold)} user turns, the predictions have shape "
-            f"{run.masks.shape}. They must belong to the same corpus."
-        )
     rows = Rows(corpus.gold, run.masks, corpus.dialogue_of, run.ok)
     if conventions.orphans == "attach":
         return _attach(corpus, rows)
@@ -148,23 +143,14 @@ def orphans_of(corpus: Corpus) -> list[tuple[int, Turn]]:
     ]
 
 
-def attachable(corpus: Corpus) -> bool:
-    """Whether every orphan's dialogue has a user turn, to which its label could move."""
-    return all(corpus.dialogues[position].user_turns for position, _ in orphans_of(corpus))
-
-
 def _attach(corpus: Corpus, rows: Rows) -> Rows:
     gold = rows.gold.copy()
     for position, orphan in orphans_of(corpus):
         dialogue = corpus.dialogues[position]
-        if not dialogue.user_turns:
-            raise ScoringError(
-                f"dialogue {dialogue.id}, turn {orphan.turn_id}: a label can't be attached, "
-                "because the dialogue has no user turn. Choose orphans='ignore' or 'count'."
-            )
         before = sum(turn.turn_id < orphan.turn_id for turn in dialogue.user_turns)
         first = int(np.searchsorted(rows.dialogue_of, position))
-        gold[first + max(before - 1, 0)] |= orphan.mask
+        if dialogue.user_turns:
+            gold[first + max(before - 1, 0)] |= orphan.mask
     return replace(rows, gold=gold)
 
 

@@ -13,7 +13,7 @@ from cradle_lib.corpus.needs import unmet
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import NEEDED, Conventions, Level, align_rows
 from cradle_lib.scoring.counts import Counts, count
-from cradle_lib.scoring.scores import OVERALL, PER_LABEL, labels_at, scores, split
+from cradle_lib.scoring.scores import OVERALL, PER_LABEL, Scores, labels_at, scores, split
 from cradle_lib.scoring.signature import Signature, signed
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.proportions import wilson, wilson_f1
@@ -111,18 +111,11 @@ class Evaluation:
             The score with its interval.
 
         Raises:
-            ScoringError: If there is no such score, or the label is not scored here.
+            ScoringError: If there is no such score.
         """
-        names = OVERALL if label is None else PER_LABEL
-        if score not in names:
-            raise ScoringError(f"no score {score!r}. Choose one of {', '.join(names)}.")
-        if label is not None and label not in self.labels:
-            raise ScoringError(
-                f"{label!r} is not scored at level {self.counts.level}. "
-                f"Choose one of {', '.join(self.labels)}."
-            )
-        place = () if label is None else (self.labels.index(label),)
-        return self.scores[score].at(*place)
+        if score not in (OVERALL if label is None else PER_LABEL):
+            raise ScoringError(f"no score {score!r}. Choose one of {', '.join(Scores._fields)}.")
+        return self.scores[score].at(*[] if label is None else [self.labels.index(label)])
 
     def to_frame(self) -> pd.DataFrame:
         """Gives the scores as a tidy data frame.

@@ -52,16 +52,10 @@ def explorer_data(
         Name of a file to its content, ready for JSON.
 
     Raises:
-        ScoringError: If there is no run, or two have the same name.
+        ScoringError: If there is no run.
     """
     if not runs:
         raise ScoringError("there is no run to explore. Give at least one.")
-    names = [run.record.name for run in runs]
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise ScoringError(
-            f"two runs are called {min(twice)!r}: their predictions could not be told apart. "
-            "Leave one of them out, or give it another name."
-        )
     kind = "own" if corpus.synthetic else "foreign" if text else "absent"
     data: dict[str, Any] = {"core": core(corpus, runs) | {"text": kind, "part": PART}}
     for number, run in enumerate(runs):

@@ -16,7 +16,6 @@ from typing import Final
 
 import pandas as pd
 
-from cradle_lib.errors import CradleError
 from cradle_lib.published import Published, published_label_counts, published_table
 
 # What the paper's text states of a system at the turn level.
@@ -89,9 +88,9 @@ def possible_counts(
 
     Args:
         gold: Numbers of gold labels that are thought possible, one for each reading.
-        precision: Micro precision.
+        precision: Micro precision, more than 0.
         recall: Micro recall.
-        f1: Micro F1.
+        f1: Micro F1, more than 0.
         fp: Number of false positives.
         fn: Number of false negatives.
 
@@ -100,15 +99,9 @@ def possible_counts(
         ``fn``; floats ``fp`` (a whole number, NaN where nothing that is stated depends on it),
         ``precision``, ``recall`` and ``f1`` (shares; NaN for 0/0 or without ``fp``). No row if no
         counts agree: then one of the statements follows another reading.
-
-    Raises:
-        CradleError: If a number of gold labels is negative, or a stated score of 0 leaves the
-            number of false positives without a bound.
     """
     rows: list[tuple[int, int, float, int]] = []
     for total in gold:
-        if total < 0:
-            raise CradleError(f"{total} gold labels: expected zero or more")
         hits = range(total + 1) if fn is None else [total - int(fn.value)]
         for tp in (hit for hit in hits if 0 <= hit <= total):
             if recall is not None and not rounds_to(tp, total, recall):
@@ -175,10 +168,6 @@ def _false_positives(tp: int, fn: int, precision: Published | None, f1: Publishe
         low, high = _window(stated)
         if high <= 0 < part or low > 0 == part:
             return range(0)
-        if low <= 0:
-            raise CradleError(
-                f"{stated.key} is {stated.text}: any false positives fit a score of 0"
-            )
         least = max(least, part / high - beside)
         end = part / low - beside
         most = end if most is None else min(most, end)

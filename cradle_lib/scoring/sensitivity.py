@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 
 from cradle_lib.detection.predictions import Predictions
-from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.conventions import Conventions, align_rows, attachable
+from cradle_lib.scoring.conventions import Conventions, align_rows
 from cradle_lib.scoring.counts import count
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.scores import ENOUGH, OVERALL, PER_LABEL, scores, split
@@ -73,8 +72,7 @@ def sensitivity(runs: Sequence[Predictions]) -> pd.DataFrame:
 
         - ``convention`` (str): the variant; the first one is the default.
         - ``system`` (str): the run; ``score`` (str): a name of :data:`.OVERALL`.
-        - ``value`` (float): the score, 0 to 1; NaN where it is undefined, or where an orphan label
-          has no user turn to move to.
+        - ``value`` (float): the score, 0 to 1; NaN where it is undefined.
         - ``change`` (float): ``value`` minus that of the default, -1 to 1.
         - ``turned_round`` (int): pairs of runs whose order by this score the variant turns
           round.
@@ -82,10 +80,8 @@ def sensitivity(runs: Sequence[Predictions]) -> pd.DataFrame:
         ``attrs["signature"]`` is that of the default.
 
     Raises:
-        ScoringError: If there is no run, or the runs can't be compared.
+        ScoringError: If the runs can't be compared.
     """
-    if not runs:
-        raise ScoringError("no run to score. Give one or more.")
     names = [run.record.name for run in runs]
     signature = require_comparable(names, [signature_of(run) for run in runs])
     values = np.array([[_values(run, variant) for run in runs] for variant in VARIANTS])
@@ -112,8 +108,6 @@ def sensitivity(runs: Sequence[Predictions]) -> pd.DataFrame:
 
 def _values(run: Predictions, variant: Variant) -> list[float]:
     conventions = variant.conventions
-    if conventions.orphans == "attach" and not attachable(run.corpus):
-        return [np.nan] * len(OVERALL)
     rows = align_rows(run, conventions)
     if variant.first:
         predicted = np.where(rows.answered, rows.predicted, np.uint16(0))

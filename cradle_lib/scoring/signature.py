@@ -12,9 +12,9 @@ The idea is sacreBLEU's (Post, "A Call for Clarity in Reporting BLEU Scores", 20
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cradle_lib.errors import ScoringError
 
@@ -51,8 +51,6 @@ _MACRO_F1: Final = {
     "mean": "mean of the labels' F1",
     "harmonic": "harmonic mean of macro precision and macro recall",
 }
-# What two systems may differ in and still be compared.
-_OF_THE_SYSTEM: Final = "decoding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,22 +112,19 @@ def conditions(line: str) -> str:
     return re.sub(r"\|dec:[^|]*", "", line)
 
 
-def require_comparable(
-    names: Sequence[str], signatures: Sequence[Signature], *, about: Collection[str] = ()
-) -> Signature:
+def require_comparable(names: Sequence[str], signatures: Sequence[Signature]) -> Signature:
     """Gives the signature that several runs share; refuses those not scored in the same way.
 
-    ``about`` names parts that may differ because the comparison is about them, such as
-    ``("history",)``. The shared signature is the first one, with every value of the parts that may
-    differ, joined by a plus sign where they are words.
+    The shared signature is the first one, with every decoding, joined by a plus sign.
 
     Raises:
         ScoringError: Naming the runs, the part that differs and both values.
     """
-    parts = [asdict(signature) for signature in signatures]
-    first, free = parts[0], {*about, _OF_THE_SYSTEM}
+    # How answers were decoded is what two systems may differ in and still be compared.
+    parts = [asdict(replace(signature, decoding="")) for signature in signatures]
+    first = parts[0]
     for name, other in zip(names[1:], parts[1:], strict=True):
-        differing = [part for part in first if part not in free and first[part] != other[part]]
+        differing = [part for part in first if first[part] != other[part]]
         if differing:
             mismatches = "; ".join(
                 f"{part} is {first[part]!r} for {names[0]} and {other[part]!r} for {name}"
@@ -139,12 +134,7 @@ def require_comparable(
                 f"these runs can't be compared: {mismatches}. Score both in the same way, over "
                 "the same dialogues (`cradle compare --common`)."
             )
-    joined: dict[str, Any] = {
-        part: "+".join(sorted({each[part] for each in parts}))
-        for part in free
-        if isinstance(first.get(part), str)
-    }
-    return replace(signatures[0], **joined)
+    return replace(signatures[0], decoding="+".join(sorted({one.decoding for one in signatures})))
 
 
 def signed(frame: pd.DataFrame, *signatures: Signature | str) -> pd.DataFrame:

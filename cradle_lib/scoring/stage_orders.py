@@ -7,13 +7,14 @@ first confirm of any type; a table of the one against the other shows how a run 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pandas as pd
 
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
+from cradle_lib.scoring.confusion import pair_counts
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.signature import signed
 
@@ -58,21 +59,12 @@ def stage_orders(run: Predictions) -> pd.DataFrame:
 
         ``attrs["signature"]`` is what the run was measured under.
     """
-    of_gold: Counter[str] = Counter()
-    of_both: Counter[tuple[str, str]] = Counter()
-    for place in range(len(run.corpus)):
-        own = run.corpus.dialogue_of == place
-        gold, predicted = (order_of(masks[own].tolist()) for masks in (run.corpus.gold, run.masks))
-        of_gold[gold] += 1
-        of_both[gold, predicted] += 1
-    frame = pd.DataFrame(
-        [
-            (run.record.name, gold, predicted, of_gold[gold], of_both[gold, predicted])
-            for gold in ORDERS
-            for predicted in ORDERS
-        ],
-        columns=["system", "gold", "predicted", "dialogues", "value"],
+    starts = np.searchsorted(run.corpus.dialogue_of, np.arange(1, len(run.corpus)))
+    gold, predicted = (
+        [order_of(masks.tolist()) for masks in np.split(side, starts)]
+        for side in (run.corpus.gold, run.masks)
     )
-    for side in ("gold", "predicted"):
-        frame[side] = pd.Categorical(frame[side], ORDERS)
-    return signed(frame, signature_of(run))
+    frame = pair_counts(zip(gold, predicted, strict=True), gold=ORDERS, predicted=ORDERS)
+    frame.insert(0, "system", run.record.name)
+    frame.insert(3, "dialogues", frame.groupby("gold", observed=False)["count"].transform("sum"))
+    return signed(frame.rename(columns={"count": "value"}), signature_of(run))

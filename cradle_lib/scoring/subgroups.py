@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.detection.predictions import Predictions
-from cradle_lib.errors import ScoringError
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
 from cradle_lib.scoring.conventions import Conventions, Rows, align_rows
 from cradle_lib.scoring.counts import count
@@ -58,12 +57,7 @@ def subgroups(
           for what was not computed, and for a part without gold labels, whose scores no prediction
           could raise.
         - ``signature`` (str): what the scores of the whole corpus depend on.
-
-    Raises:
-        ScoringError: If there is no such division.
     """
-    if by not in get_args(By):
-        raise ScoringError(f"no subgroups by {by!r}. Choose one of {', '.join(get_args(By))}.")
     rows, n = align_rows(predictions, Conventions()), len(predictions.corpus)
     parts = {name: count(part, n) for name, part in _parts(predictions, by, rows).items()}
     if not parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cradle_lib.annotation.protocol_warnings import find_warnings
+from cradle_lib.annotation.protocol_warnings import protocol_warnings
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.labels import BITS
@@ -27,10 +27,8 @@ DIALOGUE = Dialogue(
 
 def warned(*masks: int) -> list[tuple[str, int]]:
     entry = Annotation("d0000", "A", "1", 1, "annotator", masks)
-    return [
-        (found.kind, found.turn)
-        for found in find_warnings(Annotations.of(Corpus("c", (DIALOGUE,)), [entry]))
-    ]
+    found = protocol_warnings(Annotations.of(Corpus("c", (DIALOGUE,)), [entry]))
+    return [(row.kind, row.turn) for row in found.itertuples()]
 
 
 @pytest.mark.parametrize(

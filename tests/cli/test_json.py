@@ -26,10 +26,8 @@ WITHOUT = {
     "data convert",
     "data fetch",
     "fork",
-    "models fetch",
     "prompts list",
     "prompts show",
-    "show",
 }
 
 
@@ -98,7 +96,7 @@ def test_what_is_printed_is_json_and_nothing_else(tiny: Path, tmp_path: Path) ->
     (said / "one.txt").write_text("User: Hello.\nListener: Hi.\n", encoding="utf-8")
     collected = cradle("annotate", "collect", said, "--out", tmp_path / "mine.csv")
     assert (collected["dialogues"], collected["turns"]) == (1, 2)
-    listed = {model["id"]: model["runs"] for model in cradle("models", "list")["models"]}
+    listed = {model["id"]: model["runs"] for model in cradle("models")["models"]}
     assert "surrogate-test" in listed["smollm2-135m"]
 
 

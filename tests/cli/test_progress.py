@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 
-from rich.progress import Progress, TimeRemainingColumn
+from rich.progress import TimeRemainingColumn
 
-run_bar = import_module("cradle_lib.cli.run_bar")
+from cradle_lib.detection import Progress
 
 
 def test_a_resumed_run_goes_at_the_speed_of_this_start() -> None:
     now = 1000.0
-    speed, left = run_bar._Speed(), TimeRemainingColumn()
-    bar = Progress(speed, left, get_time=lambda: now, speed_estimate_period=run_bar._WINDOW)
-    bar.add_task("m", total=None, unit="turns")
+    bar = import_module("cradle_lib.cli.run_bar").RunBar("m", "turns", yes=True)
+    bar.get_time = lambda: now
+    progress = Progress(done=900, stored=900, total=1000, spent=0)
+    bar.show(progress)
     [task] = bar.tasks
-    bar.reset(task.id, total=1000, completed=900)
-    assert str(speed.render(task)) == ""
+    assert task.fields["details"] == ""
     for second in range(1, 11):
         now = 1000.0 + 2 * second
-        bar.update(task.id, completed=900 + second)
+        bar.show(replace(progress, done=900 + second, spent=0.5))
     # One answer in two seconds, 90 to go: 180 seconds. Over all answers ever it would be 2.
-    assert str(speed.render(task)) == "0.5 turns/s"
-    assert str(left.render(task)) == "0:03:00"
+    assert task.fields["details"] == "0.5 turns/s $0.5"
+    assert str(TimeRemainingColumn().render(task)) == "0:03:00"

@@ -25,7 +25,7 @@ def test_every_command_ends_with_a_result_or_one_line(
         *(("infer", "--model", path.stem, *over, "--out", tmp_path) for path in journals),
         ("score", journals[0], *over, "--draws", "50"),
         ("score", journals[0], *over, "--draws", "50", "--json"),
-        ("compare", *journals, *over, "--permutations", "50", "--labels"),
+        ("compare", *journals, *over, "--permutations", "50"),
         ("compare", *journals, *over, "--permutations", "50", "--json"),
     ]
     for command in commands:

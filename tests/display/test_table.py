@@ -331,15 +331,11 @@ def test_every_number_is_on_the_page_as_it_would_be_rounded_by_hand(frame: pd.Da
     ("arguments", "message"),
     [
         ({"caption": " "}, "needs a caption"),
-        ({"rows": "model"}, "has no column 'model'. It has: over, system"),
-        ({"columns": "score"}, "`columns` needs `rows`"),
         (
             {"rows": "score", "columns": "over"},
             "same cell .score micro_f1, over 600 dialogues.*Add a column",
         ),
-        ({"rows": "system", "columns": "score", "best": "over"}, "not a column that names"),
         ({"rows": "system", "formats": "percent"}, "no unit is called 'percent'"),
-        ({"rows": "system", "formats": "share:x"}, "no unit is called 'share:x'"),
         ({"titles": {"over": "System"}}, "two columns are called 'System'"),
     ],
 )
@@ -353,10 +349,6 @@ def test_what_can_not_be_shown_is_refused(
 def test_text_among_numbers_is_refused(scores: pd.DataFrame) -> None:
     with pytest.raises(BookError, match="column 'low' has the type object, where numbers belong"):
         show(scores.assign(low=pd.Series(["n/a", 0.1] * 4, dtype=object)[:7]), "c")
-    with pytest.raises(BookError, match="the frame has no columns with cells"):
-        show(scores[["over"]], "c", group="over")
-    with pytest.raises(BookError, match="needs a frame with a column 'value' or 'published'"):
-        show(scores[["over", "system"]], "c", rows="over", columns="system")
 
 
 def test_an_empty_frame_becomes_a_sentence(scores: pd.DataFrame) -> None:

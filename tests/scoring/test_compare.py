@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,19 +59,6 @@ def test_the_declared_family_and_the_labels_are_corrected_apart(found: Compariso
         assert tested["adjusted_p"].to_numpy() == pytest.approx(expected)
 
 
-def test_runs_with_the_same_labels_are_tested_once(
-    runs: list[Predictions], found: Comparison
-) -> None:
-    # The same masks as "all", and a run without one readable answer, which predicts nothing.
-    unread = make_predictions(runs[0].corpus, runs[0].masks, "u" * len(runs[0].masks))
-    names = ["none", "half", "all", "all again", "unread"]
-    every = compare([*runs, replace(runs[2]), unread], names=names, **QUICK)
-    assert every.names == ("none", "half", "all")
-    assert every.same == {"all again": "all", "unread": "none"}
-    assert [note.split(" has the same")[0] for note in every.notes] == ["all again", "unread"]
-    pd.testing.assert_frame_equal(every.to_frame(), found.to_frame())
-
-
 @pytest.mark.parametrize(("kept", "verdict"), [(9, "insufficient"), (10, "not shown")])
 def test_a_label_is_tested_if_ten_dialogues_tell_the_runs_apart(
     runs: list[Predictions], kept: int, verdict: str
@@ -92,7 +78,6 @@ def test_runs_that_can_not_be_compared_are_refused(runs: list[Predictions]) -> N
     gold_history = replace(runs[2], record=runs[2].record.model_copy(update={"history": "gold"}))
     with pytest.raises(ScoringError, match="history is 'self' for a and 'gold' for b"):
         compare([runs[0], gold_history], names=["a", "b"], **QUICK)
-    assert compare([runs[0], gold_history], names=["a", "b"], about=("history",), **QUICK)
     other = corpus_of(39)
     with pytest.raises(ScoringError, match=r"corpus is .* dialogues is 40 for a and 39 for b"):
         compare([runs[0], make_predictions(other, 0 * other.gold)], names=["a", "b"], **QUICK)

@@ -78,13 +78,11 @@ def test_files_ride_in_an_output_and_are_taken_out_again(
     assert "alert('x')" not in data["text/html"] + data["text/plain"]
 
 
-def test_systems_that_could_not_be_told_apart_are_refused(
+def test_runs_of_one_model_have_addresses_of_their_own(
     corpus: Corpus, runs: list[Predictions]
 ) -> None:
     with pytest.raises(ScoringError, match="at least one"):
         explorer_data(corpus, [])
-    with pytest.raises(ScoringError, match="two runs are called 'Model <keyword>'"):
-        explorer_data(corpus, [runs[1], runs[1]])
     renamed = runs[1].record.model_copy(update={"name": "Another"})
     found = core(corpus, [runs[1], replace(runs[1], record=renamed)])
     assert [system["id"] for system in found["systems"]] == ["Model <keyword>", "Another"]

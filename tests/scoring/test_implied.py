@@ -9,7 +9,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from cradle_lib.errors import CradleError
 from cradle_lib.published import Published, published_table
 from cradle_lib.scoring.implied import (
     implied_scores,
@@ -109,10 +108,3 @@ def test_implied_scores_are_fractions_of_the_stated_counts() -> None:
     # What is stated is not derived, and what is wide open is not there.
     assert ("qwen3-32b", "micro_f1") not in frame.index
     assert "claude" not in frame.index.get_level_values("system")
-
-
-def test_what_has_no_bound_is_refused() -> None:
-    with pytest.raises(CradleError, match="any false positives fit"):
-        possible_counts([10], f1=percent("0.00"))
-    with pytest.raises(CradleError, match="-1 gold labels"):
-        possible_counts([-1], fn=count(0))

@@ -1,4 +1,4 @@
-"""``cradle infer``, ``join``, ``score`` and ``show``: ask a model, then see what it said."""
+"""``cradle infer``, ``join`` and ``score``: ask a model, then see what it said."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from cradle_lib.detection import (
     OUTCOMES,
     Outcome,
     Predictions,
-    Session,
     corpus_options,
     journal_path,
     load_predictions,
@@ -33,9 +32,7 @@ from cradle_lib.detection.journal import joined_path, journal_files
 from cradle_lib.detection.parsing import needs_cleaning
 from cradle_lib.detection.run import run
 from cradle_lib.detection.shards import join as join_shards
-from cradle_lib.errors import CradleError, JournalError
-from cradle_lib.labels import format_mask
-from cradle_lib.prompts import load_template
+from cradle_lib.errors import CradleError
 from cradle_lib.scoring.conventions import LEVELS, NEEDED, Level
 from cradle_lib.scoring.evaluate import Evaluation, evaluate
 from cradle_lib.scoring.output import json_rows, level_scores, predicted_rates
@@ -261,44 +258,3 @@ def _show_answered(run: Predictions) -> None:
     out.print(
         f"{len(run.masks):,} of {run.of_turns:,} user turns; unusable answers: {unusable or 0}"
     )
-
-
-def show(
-    journal: Annotated[Path, typer.Argument(help="A run's journal.")],
-    dialogue: Annotated[str, typer.Argument(help="Id of a dialogue, such as d0007.")],
-    turn: Annotated[int, typer.Argument(help="turn_id of a user turn, counted from 0.")],
-    corpus: opt.Corpus = "surrogate",
-    split: opt.Split = "test",
-) -> None:
-    """Print the prompt of one turn, word for word, and what the model answered."""
-    record, lines = read_journal(journal)
-    asked = {line.turn: line for line in lines if line.dialogue == dialogue}
-    place = paths.shown(journal)
-    if turn not in asked:
-        known = ", ".join(map(str, sorted(asked))) or "none of this dialogue"
-        raise JournalError(
-            f"{place}: no answer for dialogue {dialogue}, turn {turn}. Answered turns: {known}."
-        )
-    loaded = load_corpus(corpus, split)
-    if dialogue not in loaded.by_id:
-        raise JournalError(f"{loaded.name} has no dialogue {dialogue}. Name the run's --corpus.")
-    found = loaded.by_id[dialogue]
-    stored = [line for number, line in asked.items() if number < turn]
-    session = Session(found, load_template(record.prompt), record.history, stored)
-    prompt, answer = session.prompt, asked[turn]
-    if prompt is None or prompt.key != answer.key:
-        raise JournalError(
-            f"{place}: dialogue {dialogue}, turn {turn} was asked with other words. The corpus "
-            "or the prompt template has changed since, or the run was over another corpus."
-        )
-    gold = found.turns[turn].mask
-    # Line by line, because the console truncates long texts.
-    for text in prompt.text.split("\n"):
-        out.print(text)
-    outcome = f"{answer.outcome}, predicts nothing"
-    if answer.outcome is Outcome.OK:
-        cleaned = " after cleaning" if needs_cleaning(answer.answer) else ""
-        outcome = f"ok{cleaned}, predicts {format_mask(answer.mask)}"
-    err.print(f"--- {record.name} answered ({outcome}; gold {format_mask(gold)}):")
-    for text in answer.answer.split("\n"):
-        out.print(text)

@@ -14,12 +14,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final
 
-import numpy as np
-from matplotlib.colors import to_hex, to_rgb
-
 from cradle_lib.display.explorer.page_files import FOLDER, PAGE_FILES
-from cradle_lib.display.theme import PALETTE
-from cradle_lib.labels import CRISIS_TYPES
 
 _HERE: Final = Path(__file__).parent
 _SCRIPTS: Final = (
@@ -55,7 +50,7 @@ class Explorer:
         script = "".join(_read(f"{name}.js") for name in _SCRIPTS)
         found = {
             "explorer.js": f'(() => {{\n"use strict";\n{script}}})();\n',
-            "explorer.css": _colours() + _read("explorer.css"),
+            "explorer.css": _read("explorer.css"),
         }
         people = {f"annotators-{name}": content for name, content in (self.people or {}).items()}
         for name, content in {**self.data, **people}.items():
@@ -105,25 +100,6 @@ def explore(data: Mapping[str, Any], *, people: Mapping[str, Any] | None = None)
         The explorer. A notebook shows it by itself; it works on a page of the book.
     """
     return Explorer(data, people)
-
-
-def _colours() -> str:
-    """The crisis types in the colours of the figures, for light and for dark pages."""
-    chosen = dict(zip(CRISIS_TYPES, PALETTE, strict=False))
-    themes = {"light": chosen, "dark": {crisis: _on_dark(c) for crisis, c in chosen.items()}}
-    return "".join(
-        f'html[data-theme="{theme}"] {{ '
-        + " ".join(f"--cradle-{crisis}: {colour};" for crisis, colour in colours.items())
-        + " }\n"
-        for theme, colours in themes.items()
-    )
-
-
-def _on_dark(colour: str) -> str:
-    """The colour that figures have on a dark page: see ``invert`` and ``hue-rotate`` in CSS."""
-    inverted = 1 - np.array(to_rgb(colour))
-    grey = np.array([0.213, 0.715, 0.072]) @ inverted
-    return to_hex(np.clip(2 * grey - inverted, 0, 1).tolist())
 
 
 def _read(name: str) -> str:
