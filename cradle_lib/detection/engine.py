@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -249,15 +248,16 @@ def weights_revision(revision: str | None) -> str | None:
 def code_of(engine: Engine) -> str | None:
     """Gives the checksum of the code of another package's engine, such as ``sha256:0123456789ab``.
 
-    It is over every Python file of the package, or of the module alone if it is in no package.
-    ``None`` for the engines of this library: they declare their version, and tests compare their
-    answers with those of shipped runs.
+    It is over every Python file of the package that its class is in, or of the module alone if that
+    is in no package. ``None`` for the engines of this library: they declare their version, and
+    tests compare their answers with those of shipped runs.
     """
-    package = type(engine).__module__.partition(".")[0]
-    if package == __name__.partition(".")[0]:
+    kind = type(engine)
+    if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
         return None
-    file = Path(inspect.getfile(sys.modules[package]))
-    files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
+    file = Path(inspect.getfile(kind))
+    is_packaged = (file.parent / "__init__.py").is_file()
+    files = sorted(file.parent.rglob("*.py")) if is_packaged else [file]
     return f"sha256:{checksum(*files)}"
 
 

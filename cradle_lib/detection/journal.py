@@ -47,7 +47,7 @@ _PREDICTION: Final = TypeAdapter(Prediction)
 _FIELDS: Final = ("dialogue", "turn", "key", "answer", "labels", "outcome", "reason")
 _CIRCUMSTANCES: Final = tuple(f.name for f in fields(Circumstances) if f.name != "error")
 # Fields that are written only if they are set: most engines do not use them.
-_OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "dropped", "ending"})
+_OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "ending"})
 
 
 class Journal:

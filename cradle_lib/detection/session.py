@@ -100,8 +100,6 @@ class Circumstances:
         choices: For constrained decoding, the log-probability of each branch at each branching
             point of the answer; ``None`` for an answer that was written freely.
         served: The model's name, provider and fingerprint, as a service reports them.
-        dropped: Parameters that the registry asks for and the service does not take, so
-            that the answer was given without them.
         ending: ``missing`` if the service did not say how the answer ended; else ``None``.
         error: The exception that the model raised instead of answering; a journal keeps its
             ``reason`` only.
@@ -114,7 +112,6 @@ class Circumstances:
     choices: list[dict[str, float]] | None = None
     tokens_written: int | None = None
     served: str | None = None
-    dropped: tuple[str, ...] = ()
     ending: str | None = None
     error: Exception | None = field(default=None, compare=False)
 

@@ -101,7 +101,6 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
             4,
             tokens_written=0,
             served="m fp",
-            dropped=("seed", "temperature"),
             choices=[{"none": -0.5, "alert_": -math.inf}],
         ),
     ]
@@ -113,7 +112,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert lines[3]["labels"] == "alert_ongoing; confirm_SI_passive_ongoing"
     # Fields that most engines do not use are stored only if they are set.
-    optional = {"tokens_written", "served", "dropped", "choices"}
+    optional = {"tokens_written", "served", "choices"}
     assert lines[1].keys() - optional == lines[2].keys() == lines[3].keys()
 
 

@@ -48,7 +48,7 @@ class AnthropicMessages(Remote):
 
     def body(self, prompt: Prompt) -> dict[str, Any]:
         """Makes the body of a call, with the marks of the cache where they belong."""
-        rest = dict(self._parameters.sent)
+        rest = dict(self._parameters)
         mark = rest.pop("cache_control", None)
         messages: list[dict[str, Any]] = list(prompt.messages)
         if mark is not None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Self
@@ -26,8 +26,7 @@ from cradle_lib.detection.api.dispatch import Dispatcher, Patience
 from cradle_lib.detection.api.faults import Fault, error_in, fault_in_reply, fault_of_error
 from cradle_lib.detection.api.keys import Redactor, find_key
 from cradle_lib.detection.api.network import find_proxy, place_of, tls_for
-from cradle_lib.detection.api.parameters import Parameters
-from cradle_lib.detection.api.replies import lookup, one_line, read_bounded
+from cradle_lib.detection.api.replies import lookup, one_line
 from cradle_lib.detection.engine import Emit, Engine, Options, Questions, failure
 from cradle_lib.detection.local.local_engine import require_packages
 from cradle_lib.detection.local.quiet import unlogged
@@ -92,7 +91,7 @@ class Remote(Engine):
         self._tls = tls_for(self.base, self._proxy)
         self._sdk = importlib.import_module(self.package)
         wanted = {name: value for name, value in self.settings().items() if value is not None}
-        self._parameters = Parameters(wanted | self.decoding.extra)
+        self._parameters = wanted | self.decoding.extra
         self._dispatcher: Dispatcher | None = None
         self._reported_missing = self._reported_other = False
         # The model that answered first, as the service calls it.
@@ -156,8 +155,6 @@ class Remote(Engine):
     async def _drive(self, dispatcher: Dispatcher, sessions: Sequence[Questions]) -> None:
         for session in sessions:
             for stored in session.taken:
-                # The service refused these parameters in an earlier start.
-                self._parameters.drop(stored.dropped)
                 self._report_other_model(stored.served)
         async with self.connect() as self._client:
             if self.listing and self.model.base_url is not None and not self.model.remote:
@@ -174,7 +171,6 @@ class Remote(Engine):
             verify=self._tls,
             trust_env=False,
             proxy=self._proxy,
-            event_hooks={"response": [read_bounded]},
         )
         return getattr(self._sdk, self.client)(
             api_key=self._key or "none",
@@ -182,7 +178,7 @@ class Remote(Engine):
             max_retries=0,
             timeout=timeout,
             http_client=client,
-            default_headers={"Accept-Encoding": "identity", **self.headers()},
+            default_headers=self.headers(),
         )
 
     async def _require_served(self) -> None:
@@ -209,13 +205,9 @@ class Remote(Engine):
             )
 
     async def call(self, prompt: Prompt) -> Answer | Fault:
-        """Asks one question, and removes the key from whatever comes back.
-
-        A parameter that the service refuses is left out from now on; every call that was made with
-        it is to be made again.
-        """
+        """Asks one question, and removes the key from whatever comes back."""
         clock = asyncio.get_running_loop().time
-        sent, dropped, started = self._parameters.sent, self._parameters.dropped, clock()
+        started = clock()
         found = await self._post(prompt)
         seconds = clock() - started
         if isinstance(found, Answer):
@@ -229,11 +221,8 @@ class Remote(Engine):
                 reason=None if found.reason is None else self.clean(found.reason),
                 served=served,
                 seconds=seconds,
-                dropped=dropped,
             )
-        kind = "again" if self._drop_refused(found, sent) else found.kind
-        reason = self.clean(found.reason)
-        return replace(found, kind=kind, reason=reason, seconds=seconds, dropped=dropped)
+        return replace(found, reason=self.clean(found.reason), seconds=seconds)
 
     async def _post(self, prompt: Prompt) -> Answer | Fault:
         """Sends a question within the deadline, and reads the reply or the error.
@@ -269,19 +258,6 @@ class Remote(Engine):
         # The message of the exception itself may quote the key.
         shown = EngineError(answer.reason or "").with_traceback(error.__traceback__)
         return replace(answer, error=shown)
-
-    def _drop_refused(self, fault: Fault, sent: Mapping[str, Any]) -> bool:
-        """Drops the parameter that a service refused; says whether there was one."""
-        if fault.param is None:
-            return False
-        name = self._parameters.refused(sent, fault.reason, fault.param)
-        if name in self._parameters.sent:
-            self._parameters.drop([name])
-            self.options.notice(
-                f"{self.model.name} does not take {name}: from here on its answers are given "
-                "without it, and recorded so."
-            )
-        return name is not None
 
     def _report_missing_ending(self, answer: Answer) -> None:
         """Says once that the service does not report how its answers end."""

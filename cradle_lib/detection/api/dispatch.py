@@ -138,8 +138,6 @@ class Dispatcher:
             found = await self._call(prompt)
             if found is None or isinstance(found, Answer):
                 return found
-            if found.kind == "again":
-                continue
             if found.kind == "stop":
                 self.stop(f"{found.reason}. {HOPELESS_HINT}")
                 return None

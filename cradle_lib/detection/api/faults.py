@@ -11,12 +11,10 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from types import ModuleType
 from typing import Final, Literal
 
-from cradle_lib.detection.api.replies import ReplyTooLargeError, lookup, one_line
+from cradle_lib.detection.api.replies import lookup, one_line
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer
 
@@ -63,29 +61,24 @@ class Fault:
     """What an error of a call means.
 
     Attributes:
-        kind: ``retry`` the call, ask ``again`` immediately because the call was made differently,
-            ``stop`` the run, or end the question as ``refused`` or ``failed``.
+        kind: ``retry`` the call, ``stop`` the run, or end the question as ``refused`` or
+            ``failed``.
         reason: The service's message, on one line.
         wait: Seconds that the service asks to wait.
         busy: Whether the service is overloaded.
-        param: The parameter that the service rejects, if it names one; an empty text if it rejects
-            the request without naming one.
         unreached: Whether there was no connection at all.
         charged: Whether a call that is made again may cost something: not if the service was not
             reached or turned it away.
         seconds: Time that the call took.
-        dropped: Parameters that it was made without.
     """
 
-    kind: Literal["retry", "again", "stop", "refused", "failed"]
+    kind: Literal["retry", "stop", "refused", "failed"]
     reason: str
     wait: float | None = None
     busy: bool = False
-    param: str | None = None
     unreached: bool = False
     charged: bool = True
     seconds: float = 0.0
-    dropped: tuple[str, ...] = ()
 
     @property
     def shared(self) -> bool:
@@ -96,7 +89,7 @@ class Fault:
     def answer(self) -> Answer:
         """What stands for an answer if the call is not made again."""
         outcome = Outcome.REFUSED if self.kind == "refused" else Outcome.FAILED
-        return Answer("", outcome, self.reason, seconds=self.seconds, dropped=self.dropped)
+        return Answer("", outcome, self.reason, seconds=self.seconds)
 
 
 def fault_of_error(sdk: ModuleType, error: Exception) -> Fault | None:
@@ -109,9 +102,6 @@ def fault_of_error(sdk: ModuleType, error: Exception) -> Fault | None:
     chain: list[BaseException] = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
         chain.append(cause)
-    # An SDK may have wrapped it.
-    if large := next((e for e in chain if isinstance(e, ReplyTooLargeError)), None):
-        return Fault("failed", str(large))
     if isinstance(error, sdk.APIStatusError):
         return fault_of_status(error.status_code, error.response.headers, error.body, error.message)
     if isinstance(error, sdk.APIConnectionError):
@@ -159,11 +149,10 @@ def fault_of_status(
     if meant in _HOPELESS:
         return Fault("stop", f"{_HOPELESS[meant]} ({shown_status})")
     busy = status in _BUSY
-    if (status in _PASSING or status >= 500) and headers.get("x-should-retry") != "false":
+    if status in _PASSING or status >= 500:
         charged = status not in _TURNED_AWAY
         return Fault("retry", reason, asked_wait(headers), busy, charged=charged)
-    param = str(lookup(inner, "param") or "") if status in (400, 422) else None
-    return Fault("failed", reason, busy=busy, param=param)
+    return Fault("failed", reason, busy=busy)
 
 
 def error_in(reply: object) -> object:
@@ -203,15 +192,9 @@ def _named_status(name: str) -> int | None:
 
 
 def asked_wait(headers: Mapping[str, str]) -> float | None:
-    """Reads how many seconds a server asks to wait: given in milliseconds, seconds, or a date."""
-    value = headers.get("retry-after", "")
-    for text, unit in ((headers.get("retry-after-ms", ""), 1000.0), (value, 1.0)):
-        with suppress(ValueError):
-            seconds = float(text) / unit
-            # Python reads "nan" and "1e999" as numbers.
-            return max(seconds, 0.0) if math.isfinite(seconds) else None
-    with suppress(ValueError, TypeError, OverflowError):
-        date = parsedate_to_datetime(value)
-        date = date if date.tzinfo else date.replace(tzinfo=UTC)
-        return max((date - datetime.now(UTC)).total_seconds(), 0.0)
+    """Reads how many seconds a server asks to wait; ``None`` if it gives no number."""
+    with suppress(ValueError):
+        seconds = float(headers.get("retry-after", ""))
+        # Python reads "nan" and "1e999" as numbers.
+        return max(seconds, 0.0) if math.isfinite(seconds) else None
     return None

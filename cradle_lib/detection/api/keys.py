@@ -23,33 +23,22 @@ def find_key(model: Model) -> str:
     """Looks up a model's key in the environment, or else in ``.env``; empty if it needs none.
 
     Raises:
-        EngineError: If the key is missing, or can't be one; one line, without the key.
+        EngineError: If the key is missing, or can't be one.
     """
     if model.key is None:
         return ""
     name = model.key.variable
-    key = os.environ.get(name, "").strip() or (_dotenv().get(name) or "").strip()
+    # A dollar sign in a key is a dollar sign.
+    stored = dotenv_values(Path.cwd() / DOTENV, interpolate=False)
+    key = (os.environ.get(name) or stored.get(name) or "").strip()
     place = f" Get a key at {model.key.url}." if model.key.url else ""
-    if not key:
+    if not key or not key.isascii():
+        problem = "holds a character that no key has" if key else "is not set"
         raise EngineError(
-            f"{model.name}: the environment variable {name} is not set, here or in a file "
+            f"{model.name}: the environment variable {name} {problem}, here or in a file "
             f"{DOTENV}.{place}"
         )
-    if not (key.isascii() and key.isprintable()) or " " in key:
-        raise EngineError(
-            f"{model.name}: the environment variable {name} holds a space or a character "
-            f"that no key has. Copy the key again.{place}"
-        )
     return key
-
-
-def _dotenv() -> dict[str, str | None]:
-    path = Path.cwd() / DOTENV
-    try:
-        # A dollar sign in a key is a dollar sign.
-        return dotenv_values(path, interpolate=False)
-    except (OSError, UnicodeDecodeError) as error:
-        raise EngineError(f"{path}: can't be read ({type(error).__name__})") from None
 
 
 class Redactor:

@@ -168,7 +168,7 @@ class Budget:
         spent: Iterable[Prediction] = (),
     ) -> None:
         self.limit = limit
-        self.spent = self.counted = 0.0
+        self.spent = 0.0
         self._model, self._prompts = model, prompts
         self._longest = max(prompts.values(), default=0)
         self.dearest = highest_cost(model, self._longest)
@@ -188,15 +188,9 @@ class Budget:
     @property
     def state(self) -> str:
         """Describes the money spent, and the highest cost of the next call."""
-        counted = (
-            f" ({dollars(self.counted)} of it an upper bound, because the service did not report "
-            "its usage)"
-            if self.counted
-            else ""
-        )
         return (
-            f"{dollars(self.spent)} of --max-cost {dollars(self.limit)} are spent{counted}, and "
-            f"one more call may cost {dollars(self.dearest)}"
+            f"{dollars(self.spent)} of --max-cost {dollars(self.limit)} are spent (calls without "
+            f"reported usage as an upper bound), and one more may cost {dollars(self.dearest)}"
         )
 
     def add(self, prediction: Prediction) -> None:
@@ -207,7 +201,6 @@ class Budget:
         else:
             size = self._prompts.get((prediction.dialogue, prediction.turn), self._longest)
             cost = highest_cost(self._model, size, prediction.answer)
-            self.counted += cost
         self.spent += cost
         self.dearest = max(self.dearest, cost)
 

@@ -17,7 +17,7 @@ from cradle_lib.detection.engine import find_engine
 from cradle_lib.detection.model import Model, is_here
 from cradle_lib.errors import EngineError
 
-# The variables that httpx2 and OpenSSL read; the first that is set counts.
+# The variables that httpx2 and OpenSSL read.
 _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
@@ -79,16 +79,14 @@ def tls_for(base: str, proxy: str | None) -> ssl.SSLContext:
 
     if not any(url.lower().startswith("https:") for url in (base, proxy or "")):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    variable = next((name for name in _CERTIFICATES if os.environ.get(name)), None)
-    place = os.environ[variable] if variable else None
     try:
-        if variable == "SSL_CERT_DIR" and not os.path.isdir(str(place)):
-            # OpenSSL would take it for an empty folder.
-            raise FileNotFoundError("there is no such folder")
         return httpx2.create_ssl_context()
     except OSError as error:  # Errors of OpenSSL are among them.
-        where = f"the environment variable {variable} names {place!r}" if variable else "by default"
+        named = [
+            f"{name} names {os.environ[name]!r}" for name in _CERTIFICATES if os.environ.get(name)
+        ]
         raise EngineError(
-            f"certificates can't be loaded ({error.strerror or error}): {where}. Set SSL_CERT_FILE "
-            "to a file of certificates in PEM format, or unset it."
+            f"certificates can't be loaded ({error.strerror or error}). In the environment, "
+            f"{' and '.join(named) or 'nothing names them'}. Set SSL_CERT_FILE to a file of "
+            "certificates in PEM format, or unset it."
         ) from None

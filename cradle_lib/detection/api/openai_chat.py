@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cradle_lib.detection.api.client import Remote
+from cradle_lib.detection.api.network import host_of
 from cradle_lib.detection.api.replies import finished, lookup, text_of, tokens, unreadable
 from cradle_lib.detection.session import Answer, Prompt
 
@@ -33,11 +34,11 @@ class OpenAIChat(Remote):
     def settings(self) -> dict[str, Any]:
         """Says what the registry asks for.
 
-        OpenAI's newer models know the limit as ``max_completion_tokens`` only; other
-        servers know ``max_tokens``. Temperature and seed are sent only if the registry
+        OpenAI's newer models, also on Azure, know the limit as ``max_completion_tokens`` only;
+        other servers know ``max_tokens``. Temperature and seed are sent only if the registry
         sets them.
         """
-        own = self.model.base_url is None
+        own = host_of(self.model).endswith((".openai.com", ".openai.azure.com"))
         return {
             "max_completion_tokens" if own else "max_tokens": self.decoding.max_new_tokens,
             "temperature": self.decoding.temperature,
@@ -47,8 +48,7 @@ class OpenAIChat(Remote):
 
     def body(self, prompt: Prompt) -> dict[str, Any]:
         """Makes the body of a call."""
-        settings = self._parameters.sent
-        return {"model": self.model.weights, "messages": prompt.messages, **settings}
+        return {"model": self.model.weights, "messages": prompt.messages, **self._parameters}
 
     def read(self, reply: object) -> Answer:
         """Reads a chat completion."""

@@ -1,4 +1,4 @@
-"""Reads replies of services: bounded in size, as plain JSON, and turned into answers.
+"""Reads replies of services as plain JSON, and turns them into answers.
 
 Any field may be missing or have another type than its documentation says; none of that ends a run.
 """
@@ -13,34 +13,6 @@ from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.session import Answer
 
 LONGEST_CONTEXT: Final = 10_000_000
-#: Most bytes of the reply to one question: a hundred times the longest answer of today's models.
-LARGEST_REPLY: Final = 1 << 25
-# The same for a compressed reply, which may expand a thousand times. Calls don't ask for one.
-_LARGEST_COMPRESSED: Final = 1 << 17
-
-
-class ReplyTooLargeError(Exception):
-    """A reply that is longer than any answer."""
-
-
-async def read_bounded(response: Any) -> None:
-    """Reads the body of a reply whose headers have come, and leaves it to be decoded.
-
-    Raises:
-        ReplyTooLargeError: Where it becomes too long.
-    """
-    from httpx2 import ByteStream
-
-    plain = response.headers.get("content-encoding", "identity") == "identity"
-    limit = LARGEST_REPLY if plain else _LARGEST_COMPRESSED
-    size, parts = 0, []
-    async for part in response.stream:
-        size += len(part)
-        if size > limit:
-            raise ReplyTooLargeError(f"the reply has more than {limit:,} bytes")
-        parts.append(part)
-    await response.stream.aclose()
-    response.stream = ByteStream(b"".join(parts))
 
 
 def lookup(value: object, *path: str | int) -> Any:

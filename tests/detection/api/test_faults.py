@@ -26,7 +26,6 @@ from cradle_lib.detection.api.faults import (
     fault_of_status,
 )
 from cradle_lib.detection.api.openai_chat import OpenAIChat
-from cradle_lib.detection.api.replies import LARGEST_REPLY
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 
@@ -49,7 +48,6 @@ pytestmark = pytest.mark.usefixtures("api")
 
 JSON_TYPE = {"content-type": "application/json"}
 TRUNCATED = (200, JSON_TYPE | {"content-length": "900"}, b'{"id": ')
-ENDLESS = (200, JSON_TYPE, b" " * (LARGEST_REPLY + 1))
 LEAK = f"bad {KEY} value"
 FAILED, REFUSED, UNPARSED, OK = Outcome.FAILED, Outcome.REFUSED, Outcome.UNPARSED, Outcome.OK
 FILTERED = chat(finish_reason="content_filter: PROHIBITED_CONTENT", message={"content": None})
@@ -64,7 +62,6 @@ COMMON: list[Row] = [
     (error(429), FAILED, "HTTP 429", 3),
     ((502, {"content-type": "text/html"}, b"<p>"), FAILED, "HTTP 502", 3),
     (error(529, type="overloaded_error"), FAILED, "HTTP 529", 3),
-    (error(500, headers={"x-should-retry": "false"}), FAILED, "HTTP 500", 1),
     (error(400, message=LEAK), FAILED, r"HTTP 400.*\[key\] value", 1),
     (error(400, message="x" * 280 + KEY), FAILED, r"x\[key\]$", 1),
     (error(413), FAILED, "HTTP 413", 1),
@@ -76,7 +73,6 @@ COMMON: list[Row] = [
     (as_json(None), FAILED, "is not JSON of", 1),
     (as_json({"error": {"message": LEAK}}), FAILED, r"200.*: bad \[key\]", 3),
     (error(400, code="content_filter"), REFUSED, "HTTP 400: it broke", 1),
-    (ENDLESS, FAILED, "more than 33,554,432 bytes", 1),
 ]
 OPENAI: list[Row] = [
     (FILTERED, REFUSED, "^content filter: PROHIBITED_CONTENT$", 1),
@@ -165,7 +161,7 @@ def test_a_call_ends_at_the_deadline(
         (error(429, headers={"retry-after": "20"}), 5 * 20.0),
         (as_json({"error": {"code": 429}}, retry_after="20"), 5 * 20.0),
         # A wait that is too short to help is replaced.
-        (error(429, headers={"retry-after-ms": "1"}), 31.0),
+        (error(429, headers={"retry-after": "0.1"}), 31.0),
     ],
 )
 def test_a_question_is_asked_six_times_with_growing_waits(
@@ -186,12 +182,8 @@ def test_a_question_is_asked_six_times_with_growing_waits(
     ("headers", "wait"),
     [
         ({"retry-after": "7"}, 7.0),
-        ({"retry-after-ms": "1500", "retry-after": "7"}, 1.5),
-        ({"retry-after-ms": "soon", "retry-after": "7"}, 7.0),
-        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "1e999"}, None),
-        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 -9999"}, None),
         ({"retry-after": "soon"}, None),
         ({}, None),
     ],

@@ -51,9 +51,7 @@ def test_a_key_is_read_from_the_environment_first_and_from_dotenv_else(
     ("dotenv", "problem"),
     [
         (b"OTHER=1\n", r"TEST_KEY is not set, here or in a file \.env\. Get a key at https://serv"),
-        ('TEST_KEY="sk-ключ"\n'.encode(), "TEST_KEY holds a space or a character"),
-        (b'TEST_KEY="sk-one two"\n', "TEST_KEY holds a space or a character"),
-        (b"TEST_KEY=\xff\xfe\n", r"\.env: can't be read \(UnicodeDecodeError\)"),
+        ('TEST_KEY="sk-ключ"\n'.encode(), "TEST_KEY holds a character that no key has"),
     ],
 )
 def test_a_missing_or_impossible_key_is_one_line_that_does_not_show_it(
@@ -142,7 +140,6 @@ def echoes(engine: str) -> list[Reply]:
         (302, {"location": f"http://127.0.0.1:9/{KEY}"}, b""),
         as_json({"error": {"message": said}}),
         as_json(served),
-        error(400, message=f"temperature is deprecated {said}"),
         error(401, message=f"Incorrect API key provided: {said}", headers=headers),
     ]
 
@@ -172,8 +169,8 @@ def test_a_planted_key_is_in_nothing_that_a_run_writes_or_says(
         # It was the key that was used, and everything above was met before the 401.
         assert server.headers[0]["authorization"] == f"Bearer {KEY}"
     assert "the key was not accepted" in str(stopped.value)
-    # Another model, and a parameter that is not taken.
-    assert len(told) == 2
+    # Another model.
+    assert len(told) == 1
     journal = (tmp_path / "tiny" / f"m-{engine}.jsonl").read_text()
     assert journal.count("\n") > 8
     assert "[key] and Bearer [key]" in journal

@@ -1,4 +1,4 @@
-"""What is sent to a service and what is read from its reply; what it does not take is left out."""
+"""What is sent to a service, and what is read from its reply."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 
 from ...extras.cluster.gated_server import MODEL, GatedServer
-from .fault_server import FaultServer, Reply, as_json, chat, error
+from .fault_server import FaultServer, Reply, as_json, chat
 from .services import (
     GOOD,
     SDKS,
@@ -67,13 +67,12 @@ def test_anthropic_is_told_where_the_static_part_and_the_history_end(corpus: Cor
         "Label.\n",
         "User: Hi, rough week at work.\nMODEL_TAG: none\nListener: What happened?",
     ]
-    # A service that takes no marks gets the same text in one piece.
     prompt = Session(corpus.dialogues[0], TEMPLATE).prompt
     assert prompt
-    remote._parameters.drop(["cache_control"])
-    assert remote.body(prompt)["messages"] == prompt.messages
-    # OpenAI's own endpoint knows the limit under its newer name.
-    assert make_remote(make_model("openai", None)).body(prompt)["max_completion_tokens"] == 8
+    # OpenAI's own endpoint knows the limit under its newer name, as do its models on Azure.
+    for url in (None, "https://x.openai.azure.com/openai/v1"):
+        model = make_model("openai", None).model_copy(update={"base_url": url})
+        assert make_remote(model).body(prompt)["max_completion_tokens"] == 8
 
 
 @pytest.mark.parametrize("engine", SDKS)
@@ -99,59 +98,6 @@ def test_reasoning_that_only_the_total_counts_is_counted(service: FaultServer) -
     usage = {"prompt_tokens": 21, "completion_tokens": 5, "total_tokens": 81}
     name = service.add(lambda n: as_json(json.loads(chat()[2]) | {"usage": usage}))
     assert ask(make_model("openai", f"{service.url}/{name}")).tokens_out == 60
-
-
-# ---- Parameters that a service does not take -----------------------------------------
-
-
-def picky(service: FaultServer, engine: str, **rejected: str) -> tuple[str, list[str]]:
-    """Adds a service that refuses some parameters with a message, and counts how often."""
-    refusals: list[str] = []
-
-    def reply(attempt: int) -> Reply:
-        body = service.seen[attempt]
-        for name, said in rejected.items():
-            if name in body or f'"{name}"' in json.dumps(body["messages"]):
-                refusals.append(name)
-                return error(400, message=said)
-        return GOOD[engine]()
-
-    return service.add(reply), refusals
-
-
-@pytest.mark.parametrize(("engine", "concurrency"), [("openai", 1), ("anthropic", 4)])
-def test_a_parameter_that_is_not_taken_is_dropped_once_a_run_and_recorded(
-    engine: str, concurrency: int, service: FaultServer, tmp_path: Path
-) -> None:
-    many, told = long_corpus(6, 3), list[str]()
-    name, refusals = picky(
-        service,
-        engine,
-        seed='Unknown name "seed": Cannot find field.',
-        temperature="temperature is deprecated for this model.",
-    )
-    options = Options(concurrency=concurrency, notice=told.append)
-    model = make_model(engine, f"{service.url}/{name}", temperature=0.0, seed=1)
-    path = run(model, many, out=tmp_path, options=options)
-    assert sorted(refusals) == ["seed", "temperature"]
-    assert service.calls[name] == 18 + 2
-    # One turn of a dialogue is lost: what was learned about parameters is not.
-    path.write_text("".join(line + "\n" for line in path.read_text().splitlines()[:-1]))
-    run(model, many, out=tmp_path, options=options)
-    assert (len(refusals), service.calls[name]) == (2, 18 + 2 + 1)
-    made = read_journal(path)[1]
-    assert [p.outcome for p in made] == [Outcome.OK] * 18
-    assert {tuple(sorted(p.dropped)) for p in made} == {("seed", "temperature")}
-    assert sum("temperature" in sentence for sentence in told) == 1
-
-
-def test_the_limit_is_sent_under_its_other_name(service: FaultServer) -> None:
-    said = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
-    name, refusals = picky(service, "openai", max_tokens=said)
-    found = ask(make_model("openai", f"{service.url}/{name}"))
-    assert refusals == ["max_tokens"]
-    assert service.seen[-1]["max_completion_tokens"] == 8
-    assert (found.outcome, found.dropped) == (Outcome.OK, ("max_tokens",))
 
 
 # ---- Local servers -------------------------------------------------------------------
