@@ -18,12 +18,12 @@ from time import process_time
 
 from benchmarks.results import Row, keep
 from cradle_extras.construction import check_dialogues, plan_dialogues
-from cradle_extras.construction.posts import Post
+from cradle_extras.construction.posts import BENCH_LABELS, Post
 from cradle_extras.construction.validators.draft import draft_of
 from cradle_extras.construction.validators.duplicates import THRESHOLD, near_duplicates, triples
 from cradle_lib import load_corpus
 from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.labels import BENCH_LABELS, mask_of
+from cradle_lib.labels import mask_of
 
 PLANS = 100_000
 DIALOGUES = 10_000

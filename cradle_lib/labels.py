@@ -55,21 +55,6 @@ CONFIRM_MASK: Final = _union("confirm_", "")
 ONGOING_MASK: Final = _union("", "_ongoing")
 PAST_MASK: Final = _union("", "_past")
 
-# CRADLE Bench, the post-level ancestor, spells the crisis types out and has no stage.
-_BENCH_TYPES: Final = {
-    "suicideideation_passive": "SI_passive",
-    "suicideideation_active": "SI_active",
-    "selfharm": "SH",
-    "domesticviolence": "DV",
-    "childabuse_endangerment": "CA",
-    "sexualharassment": "SHA",
-    "rape": "RA",
-}
-BENCH_LABELS: Final = {
-    f"{name}_{state}": f"confirm_{crisis}_{state}"
-    for name, crisis in _BENCH_TYPES.items()
-    for state in TEMPORAL_STATES
-}
 _LOWER: Final = {label.lower(): label for label in LABELS}
 _SEPARATORS: Final = re.compile(r"[;,|]")
 
@@ -160,21 +145,3 @@ def format_prediction(mask: int, *, usable: bool) -> str:
 def format_mask(mask: int) -> str:
     """Writes a mask the way the release does: ``a; b``, or ``none``."""
     return "; ".join(labels_of(mask)) or NONE
-
-
-def from_bench(name: str) -> int:
-    """Translates a label of CRADLE Bench, such as ``selfharm_past``, into a mask of this label set.
-
-    It is that of the confirm with the same type and state; 0 for ``no_crisis``.
-
-    Raises:
-        CorpusError: If CRADLE Bench has no such label.
-    """
-    key = name.strip().lower()
-    if key == "no_crisis":
-        return 0
-    if key not in BENCH_LABELS:
-        raise CorpusError(
-            f"unknown CRADLE Bench label {name.strip()!r}. Labels are: {', '.join(BENCH_LABELS)}."
-        )
-    return BITS[BENCH_LABELS[key]]

@@ -86,16 +86,3 @@ def test_any_text_is_read_or_refused_but_never_crashes(cell: str) -> None:
     except CorpusError:
         return
     assert 0 <= mask <= labels.ALL_MASK
-
-
-def test_names_of_cradle_bench_translate_to_confirms() -> None:
-    assert labels.format_mask(labels.from_bench("suicideideation_active_past")) == (
-        "confirm_SI_active_past"
-    )
-    assert labels.format_mask(labels.from_bench("childabuse_endangerment_ongoing")) == (
-        "confirm_CA_ongoing"
-    )
-    assert labels.from_bench("no_crisis") == 0
-    assert len({labels.from_bench(name) for name in labels.BENCH_LABELS}) == 14
-    with pytest.raises(CorpusError, match="rape_past"):
-        labels.from_bench("rape_pst")

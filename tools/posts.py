@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from cradle_extras.construction.plan import Event
-from cradle_extras.construction.posts import SHIPPED
+from cradle_extras.construction.posts import BENCH_LABELS, SHIPPED
 from cradle_extras.construction.writers.bank import Bank, SurfaceForms
 from cradle_extras.construction.writers.voices import finish
 from cradle_lib import paths
 from cradle_lib.files import replacing
-from cradle_lib.labels import BENCH_LABELS
 
 SEED: Final = 16
 OF_EACH: Final = 3

@@ -26,6 +26,23 @@ _SEPARATORS: Final = re.compile(r"[;,|]")
 _NO_CRISIS: Final = frozenset({"", "no_crisis", labels.NONE})
 
 
+# CRADLE Bench, the post-level ancestor, spells the crisis types out and has no stage.
+_BENCH_TYPES: Final = {
+    "suicideideation_passive": "SI_passive",
+    "suicideideation_active": "SI_active",
+    "selfharm": "SH",
+    "domesticviolence": "DV",
+    "childabuse_endangerment": "CA",
+    "sexualharassment": "SHA",
+    "rape": "RA",
+}
+BENCH_LABELS: Final = {
+    f"{name}_{state}": f"confirm_{crisis}_{state}"
+    for name, crisis in _BENCH_TYPES.items()
+    for state in labels.TEMPORAL_STATES
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Post:
     """One post.
@@ -165,8 +182,4 @@ def _label_mask(name: str) -> int:
     lower = name.lower().removeprefix("confirm_")
     if lower.startswith("alert_"):
         raise CorpusError(f"{name!r} is a label of a turn, and a post has none.")
-    try:
-        return labels.BITS[labels.find(f"confirm_{lower}")]
-    except CorpusError:
-        # The message about labels of CRADLE Bench, which such files have, helps most.
-        return labels.from_bench(lower if lower in labels.BENCH_LABELS else name)
+    return labels.BITS[labels.find(BENCH_LABELS.get(lower, f"confirm_{lower}"))]

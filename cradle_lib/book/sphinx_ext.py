@@ -32,7 +32,7 @@ from cradle_lib.book.plan import Project
 from cradle_lib.book.site.figures import move_files
 from cradle_lib.book.yaml_file import read_yaml
 from cradle_lib.errors import CradleError
-from cradle_lib.files import visible_files
+from cradle_lib.files import visible_files, write_text
 from cradle_lib.version import library_version
 
 # The table of contents is read at 900: until then the pages that it lists may be missing.
@@ -97,24 +97,12 @@ def tidy_site(app: Sphinx, exception: Exception | None) -> None:
 
 
 def write_redirects(app: Sphinx) -> None:
-    """Writes a page that leads on to the new place for every address in ``cradle_redirects``.
-
-    A target that does not exist, or an address that the book has, is a warning.
-    """
+    """Writes a page that leads on to the new place for every address in ``cradle_redirects``."""
     out = Path(app.outdir)
     for old, new in app.config.cradle_redirects.items():
-        address, _, anchor = new.partition("#")
-        page = out / address
-        text = page.read_text(encoding="utf-8") if page.is_file() else ""
-        if old in app.env.found_docs:
-            _log.warning("cradle_redirects: %s is a page of the book", old)
-        elif not text or (anchor and f'id="{anchor}"' not in text):
-            _log.warning("cradle_redirects: %s leads to %s, which does not exist", old, new)
-        else:
-            target = os.path.relpath(out / new, (out / old).parent)
-            (out / old).parent.mkdir(parents=True, exist_ok=True)
-            content = app.builder.templates.render("redirect.html", {"target": target})
-            (out / f"{old}.html").write_text(content, encoding="utf-8")
+        target = os.path.relpath(out / new, (out / old).parent)
+        content = app.builder.templates.render("redirect.html", {"target": target})
+        write_text(out / f"{old}.html", content)
 
 
 def add_keywords(app: Sphinx, document: nodes.document) -> None:

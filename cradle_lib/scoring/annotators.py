@@ -24,24 +24,22 @@ from cradle_lib.errors import CorpusError
 from cradle_lib.record import Record
 
 
-def annotator_runs(corpus: Corpus, annotations: Annotations | None = None) -> list[Predictions]:
+def annotator_runs(corpus: Corpus) -> list[Predictions]:
     """Turns the labels of each annotator into a run.
 
     Args:
         corpus: Dialogues with their gold labels.
-        annotations: Everybody's labels for them; those that ship, if they were made on these
-            dialogues, by default. Adjudicators and the senior are left out, because they saw only
-            what others had left open.
 
     Returns:
-        One run for each annotator, by name, over the dialogues that they labelled; none for a
-        corpus without annotations. Labels on rows about which no model is asked play no part.
+        One run for each annotator of the annotations that ship, by name, over the dialogues that
+        they labelled; none for another corpus. Adjudicators and the senior are left out, because
+        they saw only what others had left open. Labels on rows about which no model is asked play
+        no part.
     """
-    if annotations is None:
-        try:
-            annotations = load_annotations(corpus)
-        except CorpusError:
-            return []
+    try:
+        annotations = load_annotations(corpus)
+    except CorpusError:
+        return []
     own: dict[str, dict[str, tuple[int, ...]]] = {}
     for entry in annotations.entries:
         if entry.role == "annotator":

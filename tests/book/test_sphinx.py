@@ -116,13 +116,7 @@ def test_old_addresses_lead_to_new_pages_and_keywords_to_theirs(root: Path) -> N
     assert places == {"988": one, "help line": one}
     text = (html / "sections/one.html").read_text(encoding="utf-8")
     assert '<meta content="988, help line" name="keywords"' in text
-
-    faulty = "{gone: none.html, lost: intro.html#none, intro: sections/one.html}"
-    redirect(root, old, faulty)
-    done = build(root)
-    assert done.returncode == 1
-    assert done.stderr.count("WARNING: cradle_redirects: ") == 3
-    redirect(root, faulty, "{}")
+    redirect(root, old, "{}")
 
 
 READ = [

@@ -31,7 +31,6 @@ _ORDINARY: Final = (
 
 SCRIPTS: Final[Mapping[str, Sequence[Script]]] = {
     "one dialogue": [_ORDINARY[0]],
-    "one user turn each": [[_CALM, _REPLY], [_ALERT], [_GREETING, _CONFIRM], [_PAST], [_CALM]],
     "no labels": [[_CALM, _REPLY, _CALM], [_GREETING, _CALM], [_CALM, _CALM, _CALM]],
     "one label": [[_CALM, _REPLY, _CALM], [_CALM, _REPLY, _CONFIRM, _REPLY, _CALM]],
     "alerts only": [[_CALM, _REPLY, _ALERT], [_CALM, _ALERT, _REPLY, _QUIET_ALERT]],
@@ -41,7 +40,6 @@ SCRIPTS: Final[Mapping[str, Sequence[Script]]] = {
     "a dialogue without a user turn": [_ORDINARY[0], [_GREETING, _ORPHAN]],
     "every user turn labelled": [[_ALERT, _REPLY, _CONFIRM], [_PAST]],
     "no user turn at all": [[_GREETING, _REPLY]],
-    "two dialogues of one turn": [[_CALM], [_CONFIRM]],
 }
 
 

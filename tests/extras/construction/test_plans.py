@@ -17,7 +17,7 @@ from cradle_extras.construction.scenarios import ACUTE, SCENARIOS, Scenario, fit
 from cradle_lib import labels
 from cradle_lib.errors import CorpusError
 
-CONFIRMS = sorted(labels.BENCH_LABELS.values())
+CONFIRMS = [label for label in labels.LABELS if labels.stage(label) == "confirm"]
 MASKS = st.sets(st.sampled_from(CONFIRMS), max_size=3).map(labels.mask_of)
 
 
