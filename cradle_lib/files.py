@@ -36,11 +36,11 @@ def replacing(path: Path) -> Iterator[Path]:
         part.replace(path)
     except OSError as error:
         problem = f"can't be written ({error.strerror or error})"
-        hint = "Name another place, or make room for it there."
+        hint = "Choose another path, or free some space there."
         raise CradleError(problem, path=path, hint=hint) from None
     except UnicodeEncodeError as error:
         problem = f"can't be written: {error.object[error.start]!r} is half a character"
-        raise CradleError(problem, path=path, hint="Correct the text that it stands in.") from None
+        raise CradleError(problem, path=path, hint="Correct the text that contains it.") from None
     finally:
         with suppress(OSError):
             part.unlink()

@@ -93,7 +93,7 @@ def unpack_journals(files: Mapping[str, bytes], folder: Path, path: Path) -> lis
     """
     names = sorted(name for name in files if name.endswith(".jsonl"))
     if not names:
-        raise JournalError(f"{paths.shown(path)}: is no bundle, it holds no journal.")
+        raise JournalError(f"{paths.shown(path)}: is not a bundle: it contains no journal.")
     journals = [folder / Path(name).name for name in names]
     for journal, name in zip(journals, names, strict=True):
         journal.write_bytes(files[name])

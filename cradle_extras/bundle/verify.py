@@ -174,7 +174,7 @@ def _check_questions(
             found.findings.append(Finding("question", about))
         first = asked[len(taken)] if len(taken) < len(asked) else None
         if first in own or not all(fitting):
-            about = f"dialogue {dialogue.id}, turn {first}: its key is not that of the question"
+            about = f"dialogue {dialogue.id}, turn {first}: its key does not match the question"
             reason = "the question, or an answer before it, was changed"
             found.findings.append(Finding("question", f"{about}; {reason}"))
     for name in answers:

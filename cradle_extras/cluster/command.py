@@ -119,7 +119,7 @@ def _require_free(journal: Path, files: Sequence[Path]) -> None:
     for other in set(journal_files(journal, partial=True)) - {journal, *files}:
         count = other.stem.rpartition("-of-")[2]
         raise EngineError(
-            f"{paths.shown(other)}: is a shard of an earlier start, whose answers would be "
+            f"{paths.shown(other)}: is a shard of an earlier start; its turns would be "
             f"asked again. Finish it with --shards {count}, or move its shards away."
         )
 

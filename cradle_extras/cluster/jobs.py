@@ -66,8 +66,8 @@ class Slurm:
         if earlier := sorted(set(queue.stdout.split())):
             raise EngineError(
                 f"jobs of an earlier start are still in the queue: {', '.join(earlier)}. Wait for "
-                f"them, or end them with `scancel {' '.join(earlier)}`; then the same command goes "
-                "on from what they answered."
+                f"them, or end them with `scancel {' '.join(earlier)}`; then the same command "
+                "resumes from their answers."
             )
 
     def submit(self, commands: Commands) -> None:

@@ -82,7 +82,7 @@ def fitting_scenarios(
         return found
     raise CorpusError(
         f"no scenario fits {', '.join(labels)}",
-        hint="Let a scenario hold one of these crisis types, or take the post out.",
+        hint="Add one of these crisis types to a scenario, or remove the post.",
     )
 
 

@@ -120,7 +120,7 @@ def train_model(
     model = resolve(model, date=local.decoding.date)
     if not local.tokenizer.chat_template:
         raise EngineError(
-            f"{model.name} has no chat template, so nothing says where an answer begins and ends. "
+            f"{model.name} has no chat template, so it is unknown where an answer begins and ends. "
             "Train its instruction-tuned version."
         )
     chosen, template = list(train), load_template(recipe.prompt)
@@ -204,6 +204,6 @@ def _require_same(folder: Path, record: TrainingRecord) -> None:
     changed = [name for name in now if now[name] != before[name]]
     if changed:
         raise EngineError(
-            f"{paths.shown(folder)}: holds a training with another {', '.join(changed)}. "
-            "Name another folder, or remove this one."
+            f"{paths.shown(folder)}: contains a training with another {', '.join(changed)}. "
+            "Choose another folder, or remove this one."
         )

@@ -126,8 +126,8 @@ class TreeTrainer(SFTTrainer):
             complete_checkpoints(self._out)
             raise EngineError(
                 f"{self._out}: a file can't be written or read ({error}). The last "
-                "good checkpoint is kept; if the disk is full make room, and the same command "
-                "goes on from it."
+                "good checkpoint is kept; if the disk is full, free some space. The same "
+                "command resumes from the checkpoint."
             ) from error
 
 

@@ -184,7 +184,7 @@ def _find_columns(messages: pd.DataFrame, options: Mapping[str, str | None]) -> 
             found[kind] = fitting[0]
     if options["dialogue"] != "file" and found.keys().isdisjoint(("dialogue", "turn")):
         hint = "Name it: --dialogue COLUMN; or --dialogue file, if the file is one."
-        raise CorpusError("no column says to which dialogue a row belongs", hint=hint)
+        raise CorpusError("no column names the dialogue of a row", hint=hint)
     unused = [] if options["labels"] else [c for c in columns if c not in found.values()]
     lost = [c for c in unused if _LABEL.search(" ".join([c, *map(repr, messages[c])]))]
     if lost:

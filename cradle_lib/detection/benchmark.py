@@ -73,7 +73,7 @@ def benchmark_results(what: str = "inference", folder: Path | None = None) -> pd
         found = _Results(rows=())
     except (ValidationError, OSError) as error:
         problem = " ".join(str(error).split())[:160]
-        raise BookError(problem, path=path, hint="Make it anew: `make bench`.") from None
+        raise BookError(problem, path=path, hint="Make it again: `make bench`.") from None
     frame = pd.DataFrame([row.model_dump() for row in found.rows], columns=[*_Row.model_fields])
     frame = frame.astype(dict.fromkeys(_NUMBERS, float))
     known = frame["ratio"].notna() & frame["target"].notna()

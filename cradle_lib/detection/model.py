@@ -238,8 +238,8 @@ class Model(_Strict):
         for setting in self.decoding.model_dump(exclude_defaults=True) if self.decoding else ():
             if setting not in engine.uses:
                 raise ValueError(
-                    f"engine {self.engine} does not use 'decoding.{setting}', which would do "
-                    f"nothing. It uses: {', '.join(sorted(engine.uses)) or 'no setting'}"
+                    f"engine {self.engine} does not use 'decoding.{setting}'. "
+                    f"It uses: {', '.join(sorted(engine.uses)) or 'no setting'}"
                 )
         if self.is_service and not self.remote and not is_here(self.base_url or ""):
             host = urlsplit(self.base_url or "").hostname or "a provider's own endpoint"
@@ -247,7 +247,7 @@ class Model(_Strict):
         if self.is_service and self.remote and self.key is None:
             raise ValueError(f"a remote model with engine {self.engine} needs 'key'")
         if self.prices and not self.is_service:
-            raise ValueError(f"engine {self.engine} asks no service, and has no 'prices'")
+            raise ValueError(f"engine {self.engine} calls no service, so it has no 'prices'")
         return self
 
 

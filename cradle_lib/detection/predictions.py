@@ -159,7 +159,7 @@ class Predictions:
             rows_of[self.corpus.dialogues[position].id].append(row)
         if lacking := [d.id for d in corpus if d.id not in rows_of]:
             raise JournalError(
-                f"{corpus.name} holds dialogue {lacking[0]}, which these predictions "
+                f"{corpus.name} has dialogue {lacking[0]}, which these predictions "
                 f"for {self.corpus.name} do not. Pick dialogues of {self.corpus.name} only."
             )
         rows = [row for dialogue in corpus for row in rows_of[dialogue.id]]

@@ -144,7 +144,7 @@ def _fields(
     }
     if scheme == "hf":
         if base_url or key:
-            raise RegistryError(f"{spec}: weights of one's own have no base_url and no key")
+            raise RegistryError(f"{spec}: local weights take no base_url and no key")
         return fields
     fields["base_url"] = base_url
     fields["remote"] = base_url is None or not is_here(base_url)

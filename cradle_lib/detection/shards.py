@@ -84,7 +84,7 @@ def _joined_record(shards: Sequence[Path], records: Sequence[Record], corpus: Co
         there = ", ".join(str(record.shard) for record in records)
         raise JournalError(
             f"{paths.shown(shards[0])}: expected the shards {', '.join(wanted)}, each once, found "
-            f"{there}. Make those that are missing with `cradle infer --shard`."
+            f"{there}. Make the missing ones with `cradle infer --shard`."
         )
     named = set().union(*found.values())
     chosen = [name for name in everything if name in named]

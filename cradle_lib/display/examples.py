@@ -141,7 +141,7 @@ def _predicted(found: str | Sequence[tuple[str, str, str]]) -> str:
     if found == "not asked":
         return "not asked"
     if isinstance(found, str):
-        return f"no tag, its answer was {found}"
+        return f"no labels, its answer was {found}"
     marked = [
         f'<span class="cradle-tag {mark.replace("_", "-")}"><code>{label}</code> {note}</span>'
         for label, mark, note in found

@@ -106,7 +106,7 @@ def parse_template(
             if names:
                 raise RegistryError(
                     f"prompt template {name!r} {problem} {{{names[0]}}}. "
-                    f"It must hold each of {_listed(sorted(slots))} once."
+                    f"It must contain each of {_listed(sorted(slots))} once."
                 )
     pieces = tuple(_SLOT.split(text)[::2])
     return Template(name=name, text=text, pieces=pieces, slots=tuple(found))

@@ -86,7 +86,7 @@ class Comparison:
         sizes = wanted["detectable"].dropna()
         if sizes.empty:
             why = "The differences do not vary over the dialogues"
-            return f"{why}, so nothing is said about which difference {n:,} dialogues can show."
+            return f"{why}, so the difference that {n:,} dialogues can show is unknown."
         low, high = (f"{100 * size:.1f}" for size in (sizes.min(), sizes.max()))
         pairs = " (depending on the pair of systems)" * (low != high)
         span = low if low == high else f"{low} to {high}"

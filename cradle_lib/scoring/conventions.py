@@ -85,7 +85,7 @@ class Conventions:
         for name in ("empty_jaccard", "zero_division"):
             value = getattr(self, name)
             if not (isinstance(value, int | float) and 0 <= value <= 1):
-                raise ScoringError(f"{name} is {value!r}. It must lie between 0 and 1.")
+                raise ScoringError(f"{name} is {value!r}. It must be between 0 and 1.")
         for name, kind in (("orphans", Orphans), ("unparsed", Unparsed), ("macro_f1", MacroF1)):
             value, choices = getattr(self, name), get_args(kind)
             if value not in choices:

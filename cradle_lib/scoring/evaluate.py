@@ -95,7 +95,7 @@ class Evaluation:
         elif absent and not self.signature.zero_division:
             said.append(
                 f"{absent} of the {len(self.labels)} labels are never gold here: each counts as 0 "
-                "in macro scores, and has no F1 of its own."
+                "in macro scores and has no F1."
             )
         return tuple(said)
 

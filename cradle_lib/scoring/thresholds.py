@@ -153,7 +153,7 @@ def chosen_thresholds(
         - ``measure`` (str): ``recall``, ``precision``, ``f1``, or ``flagged``, the share of the
           turns that are not positive that is flagged.
         - ``threshold`` (float): a probability; NaN for the model's own predictions.
-        - ``point`` (str): ``model's own predictions``, such as ``recall of 80%``, or ``highest F1
+        - ``point`` (str): ``model's own predictions``, such as ``recall of 80 %``, or ``highest F1
           on dev``; the last one only for runs with a run in ``dev``.
         - ``value``, ``low``, ``high`` (float): a share from 0 to 1 and its 95 % interval.
 
@@ -167,7 +167,7 @@ def chosen_thresholds(
         points: dict[str, float] = {}
         for share in recalls:
             if (enough := ratio(tp, tp[:1]) >= share).any():
-                points[f"recall of {share:.0%}"] = levels[enough][-1]
+                points[f"recall of {100 * share:.0f} %"] = levels[enough][-1]
         if other := others.get((found.run.record.model, found.wanted)):
             points["highest F1 on dev"] = _best_threshold(found, other)
         flagged = [found.predicted, *(found.values >= level for level in points.values())]

@@ -210,7 +210,7 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
     "no-text.csv": ("dialogue_id,speaker,a\n1,user,b\n", "found .*, a. .*--text", {"text": "a"}),
     "no-speaker.csv": ("dialogue_id,text,a\n1,b,user\n", "row 0: .*--speaker", {"speaker": "a"}),
     "empty-speaker.csv": (HEAD + "1,user,a\n1,,b\n", "row 1: no speaker is named", None),
-    "no-dialogue.csv": (ROLES + "user,a\n", "to which dialogue.*--dialogue file", FILE),
+    "no-dialogue.csv": (ROLES + "user,a\n", "names the dialogue.*--dialogue file", FILE),
     "labels-elsewhere.csv": (ANNOTATED, "second looks like labels.*--labels", {"labels": "second"}),
     "labels-of-a-dialogue.jsonl": (
         lines([chats()[0] | {"labels": ["alert_past"]}]),

@@ -42,6 +42,6 @@ def test_each_comparison_is_a_row_with_its_verdict(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["{", {"rows": [{"ratio": 2}]}])
 def test_a_damaged_file_is_named_in_one_line(tmp_path: Path, content: Any) -> None:
-    with pytest.raises(BookError, match=r"inference\.json: .*Make it anew: `make bench`") as error:
+    with pytest.raises(BookError, match=r"inference\.json: .*Make it again: `make bench`") as error:
         benchmark_results(folder=written(tmp_path, content))
     assert "\n" not in str(error.value)

@@ -64,14 +64,14 @@ PRICES = "output: 1, date: 2026-01-01, source: s}}"
         (ENTRY + "reference, decoding: {temprature: 0}}", "field a.decoding.temprature"),
         (ENTRY + "openai}", "a provider's own endpoint is not on this machine"),
         (ENTRY + "openai, remote: true}", "needs 'key'"),
-        (ENTRY + "wave, prices: {input: 1, " + PRICES, "engine wave asks no service"),
+        (ENTRY + "wave, prices: {input: 1, " + PRICES, "engine wave calls no service"),
         (
             ENTRY + "openai, base_url: 'http://[::1]/v1', prices: {input: -1, " + PRICES,
             "field a.prices.input",
         ),
         (
             ENTRY + "wave, decoding: {extra: {top_p: 1}}}",
-            "engine wave does not use 'decoding.extra', which would do nothing. It uses: answer_",
+            "engine wave does not use 'decoding.extra'. It uses: answer_",
         ),
         (
             "a: {name: _hidden, group: baseline, engine: keyword}",

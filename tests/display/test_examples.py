@@ -112,7 +112,7 @@ def test_unparsed_answers_and_turns_outside_a_sample_are_told_apart(
 ) -> None:
     # Rows 0 and 10 of the user turns are unparsed: the first of dialogue 0, the third of 2.
     page = Page(excerpt(corpus, [runs[1]], ("t", 0, 0, 8), ("t", 2, 0, 8))._repr_html_())
-    assert page.text.count("no tag, its answer was unparsed") == 2
+    assert page.text.count("no labels, its answer was unparsed") == 2
     inside = Page(excerpt(corpus, [runs[2]], ("t", 3, 0, 8))._repr_html_())
     outside = Page(excerpt(corpus, [runs[2]], ("t", 4, 0, 8))._repr_html_())
     assert "not asked" not in inside.text

@@ -76,7 +76,7 @@ def test_a_run_with_choices_has_figures_and_the_thresholds_that_find_enough(
         for row, group in zip(table.rows, table.groups, strict=True)
         if "Any label" in group
     ]
-    points = ["model's own predictions", "recall of 50%", "recall of 80%", "recall of 90%"]
+    points = ["model's own predictions", "recall of 50 %", "recall of 80 %", "recall of 90 %"]
     assert [row[0] for row in rows] == points
     curve = thresholds([run]).query("wanted == 'any'")
     for row, share in zip(rows[1:], (0.5, 0.8, 0.9), strict=True):

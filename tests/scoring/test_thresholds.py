@@ -216,7 +216,9 @@ def test_the_highest_threshold_that_finds_enough_is_that_of_a_search_through_the
             if hits >= share * positives and chance != lowest:
                 break
             hits, flagged, lowest = hits + positive, flagged + 1, chance
-        point = found[(found["wanted"] == "any") & (found["point"] == f"recall of {share:.0%}")]
+        point = found[
+            (found["wanted"] == "any") & (found["point"] == f"recall of {100 * share:.0f} %")
+        ]
         assert point["threshold"].tolist() == pytest.approx([lowest] * 4, rel=1e-9)
         assert point.set_index("measure")["value"].drop("f1").to_dict() == pytest.approx(
             {

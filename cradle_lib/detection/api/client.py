@@ -278,7 +278,7 @@ class Remote(Engine):
         self.options.notice(
             f"{self.model.name}: some answers come from {self._served}, others from {served}. Each "
             "is recorded with its own. If the service can be asked for one model and one provider, "
-            "do so under `extra`, and begin the run anew."
+            "do so under `extra`, and start the run again."
         )
 
     def _require_untruncated(self, prompt: Prompt, answer: Answer) -> Answer:
@@ -304,7 +304,7 @@ class Remote(Engine):
         reason = (
             f"the server reports {answer.tokens_in:,} tokens for a prompt of {size:,} characters: "
             "it has cut the prompt, or counts wrongly. Give it a longer context (Ollama: "
-            "OLLAMA_CONTEXT_LENGTH), and begin this run anew"
+            "OLLAMA_CONTEXT_LENGTH), and start the run again"
         )
         return replace(answer, text="", outcome=Outcome.FAILED, reason=reason)
 

@@ -33,7 +33,7 @@ def find_key(model: Model) -> str:
     key = (os.environ.get(name) or stored.get(name) or "").strip()
     place = f" Get a key at {model.key.url}." if model.key.url else ""
     if not key or not key.isascii():
-        problem = "holds a character that no key has" if key else "is not set"
+        problem = "contains a character that keys never have" if key else "is not set"
         raise EngineError(
             f"{model.name}: the environment variable {name} {problem}, here or in a file "
             f"{DOTENV}.{place}"

@@ -50,7 +50,7 @@ def unreadable(reply: object, expected: str, part: str) -> Answer:
     """Makes the answer for a reply of status 200 that is not ``expected``, or lacks a ``part``."""
     if not isinstance(reply, dict):
         return Answer("", Outcome.FAILED, f"the answer is not JSON of {expected}")
-    return Answer("", Outcome.FAILED, f"the answer holds no {part}")
+    return Answer("", Outcome.FAILED, f"the answer contains no {part}")
 
 
 def finished(

@@ -56,8 +56,8 @@ class Function(Sequential):
         self.source = _source(function)
         if self.source is None and version is None:
             raise EngineError(
-                f"{self.name}: Python does not know its source, by which its answers are kept "
-                "apart from those of a changed one. Give `version=`."
+                f"{self.name}: Python cannot find its source, so a later change of the "
+                "function would go unnoticed. Give `version=`."
             )
         parts = []
         if self.source is not None:

@@ -227,7 +227,7 @@ def _merge(wrapped: Any, ids: list[int]) -> Any:
     # Also false for NaN.
     if not difference <= allowed:
         raise ValueError(
-            f"merged, it computes something else than beside its base: logits differ by "
+            f"merged, it computes other values than unmerged: logits differ by "
             f"{difference:.1%} of their spread (in {dtype} rounding is {allowed:.2%} at most, and "
             "nan means damaged weights)"
         )

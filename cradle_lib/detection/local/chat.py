@@ -69,9 +69,9 @@ def render(tokenizer: Any, chats: Any, day: str | None, **more: Any) -> Any:
     def now() -> datetime:
         if day is None:
             raise UndatedError(
-                f"{tokenizer.name_or_path}: the chat template prints a date for this question, "
-                "and for others it does not, so that no date was recorded. Set one in "
-                f"`decoding`, such as `date: {today()}`, and start the run anew."
+                f"{tokenizer.name_or_path}: the chat template prints a date for this question "
+                "but not for others, so no date was recorded. Set one in "
+                f"`decoding`, such as `date: {today()}`, and start the run again."
             )
         return datetime.fromisoformat(day)
 
@@ -178,9 +178,10 @@ class Chat:
         """
         if self.opened:
             raise EngineError(
-                f"{purpose} puts labels right after the prompt, and there the chat template has "
-                f"opened a thought ({self.opened}), in which no label counts. Turn it off under "
-                "`chat` (in many templates `enable_thinking: false`), or use a template without it."
+                f"{purpose} writes labels right after the prompt, where the chat template has "
+                f"opened a thought ({self.opened}). Labels in a thought do not count. Turn it "
+                "off under `chat` (in many templates `enable_thinking: false`), or use a template "
+                "without it."
             )
 
     @cached_property

@@ -159,7 +159,7 @@ def _from_pretrained(model: Model, source: str, where: dict[str, str], options: 
         except Exception as error:
             if found := _NOT_MADE.search("\n".join(warned)):
                 raise IncompleteError(
-                    f"a tensor of which {found[1]} is made is missing or has another shape. Save "
+                    f"a tensor needed for {found[1]} is missing or has another shape. Save "
                     "or download the whole model again."
                 ) from error
             raise

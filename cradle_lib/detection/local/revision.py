@@ -157,7 +157,7 @@ def unloadable(model: Model, source: str, error: Exception) -> EngineError:
     remedy = (
         "The folder needs config.json, safetensors and a tokenizer."
         if Path(source).is_dir()
-        else f"Check the name, or download them where there is a network: `hf download {source}`."
+        else f"Check the name, or download them on another machine: `hf download {source}`."
     )
     return EngineError(
         f"the weights of {model.name} ({source}) can't be loaded: {reason}. {remedy}"

@@ -51,7 +51,7 @@ function lanesOf(state, found, go) {
     return cell(row, marksOfSystem(model.systems[index], turn), toldOfSystem(model.systems[index], turn).join("; "));
   })));
   return made("table", { class: "lanes" },
-    made("caption", { class: "visually-hidden" }, `${GOLD} labels and tags of dialogue ${model.dialogues[dialogue]}, turn by turn`),
+    made("caption", { class: "visually-hidden" }, `${GOLD} labels and predictions of dialogue ${model.dialogues[dialogue]}, turn by turn`),
     made("thead", {}, made("tr", {}, made("td", {}, "Turn"), ...heads)),
     made("tbody", {}, gold, ...systems));
 }

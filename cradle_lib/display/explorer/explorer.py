@@ -22,8 +22,8 @@ _SCRIPTS: Final = (
 )
 _TEXT: Final = {
     "own": "",
-    "absent": "The text of this corpus is not part of this site: the marks stand alone.",
-    "foreign": "This site holds text of a corpus that is not the surrogate, because its builder "
+    "absent": "The text of this corpus is not part of this site: only the marks are shown.",
+    "foreign": "This site contains text of a corpus that is not the surrogate, because its builder "
     "asked for it. It is for this machine only: do not publish it.",
 }
 

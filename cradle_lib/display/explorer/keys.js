@@ -40,19 +40,19 @@ function help() {
   box.replaceChildren(
     made("h2", {}, "Keys"),
     made("dl", { class: "key-list" }, ...Object.entries(KEYS).map(([key, [told]]) => made("div", {}, made("dt", {}, made("kbd", {}, names[key] ?? key)), made("dd", {}, told)))),
-    made("p", {}, made("label", {}, on, " Single keys do this")),
+    made("p", {}, made("label", {}, on, " Use single keys")),
     made("h2", {}, "Marks"),
     made("ul", { class: "mark-list" },
       item(labelMark("alert_ongoing"), "alert, ongoing"), item(labelMark("alert_past"), "alert, past"),
       ...types.map(type => item(labelMark(`confirm_${type}_ongoing`), `confirm ${type}, ongoing`)),
       item(labelMark(`confirm_${types[0]}_past`), "confirm, past: hollow")),
-    made("h3", {}, "What became of a tag"),
+    made("h3", {}, "Predictions of a system"),
     made("ul", { class: "mark-list" },
       item(labelMark("alert_ongoing", "correct"), "correct"), item(labelMark("alert_ongoing", "early"), "too early: gold later"),
       item(labelMark("alert_ongoing", "late"), "too late or repeated: gold before"), item(labelMark("alert_ongoing", "swapped"), "in place of another label"),
       item(labelMark("alert_ongoing", "unfounded"), "unfounded: nowhere gold"), item(labelMark("alert_ongoing", "missed"), "a gold label that was missed")),
     made("h3", {}, "Answers"),
-    made("ul", { class: "mark-list" }, item(stateMark("none"), "none: no label"), item(stateMark("unparsed"), "unparsed: no tag can be read"),
+    made("ul", { class: "mark-list" }, item(stateMark("none"), "none: no label"), item(stateMark("unparsed"), "unparsed: no label can be read"),
       item(stateMark("refused"), "refused"), item(stateMark("failed"), "failed: no answer came"), item(stateMark("not asked"), "nothing: not asked")),
     close);
   box.showModal();

@@ -74,7 +74,7 @@ const words = name => name.replaceAll("_", " ");
 function toldOfSystem(system, turn) {
   const state = stateOf(system, turn);
   if (state === "not asked") return ["not asked"];
-  if (state !== "ok") return [`no tag, its answer was ${state}`];
+  if (state !== "ok") return [`no labels, its answer was ${state}`];
   return pairsOf(system, turn).map(({ gold, predicted, category }) => {
     const [label, tag] = [model.cells[gold], model.cells[predicted]];
     if (category === "right") return predicted === model.none ? "none" : `${tag}: correct`;

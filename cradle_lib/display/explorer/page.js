@@ -64,8 +64,8 @@ function tell() {
   const turns = filtered
     ? `${n(found.turns)} of ${plural(model.turns, "turn")}, ${n(found.dialogues)} of ${plural(model.dialogues.length, "dialogue")}`
     : `${plural(found.turns, "turn")} in ${plural(found.dialogues, "dialogue")}`;
-  const what = state.filter.category && !state.filter.category.includes("right") ? "error" : "pair of gold label and tag";
-  const pairs = what === "error" ? plural(found.pairs, what) : `${n(found.pairs)} ${found.pairs === 1 ? what : "pairs of gold label and tag"}`;
+  const what = state.filter.category && !state.filter.category.includes("right") ? "error" : "pair of gold label and prediction";
+  const pairs = what === "error" ? plural(found.pairs, what) : `${n(found.pairs)} ${found.pairs === 1 ? what : "pairs of gold label and prediction"}`;
   const count = found.byPair ? `${pairs} (${turns}).` : `${turns}.`;
   const only = state.filter.among ? ` Only ${plural(state.filter.among.length, "turn")} that the address names.` : "";
   const waits = state.filter.text?.length && !text.shown ? " The text is searched once it is shown." : "";
@@ -190,7 +190,7 @@ async function look(wanted) {
 function restore() {
   if (PEOPLE !== atPeople()) return location.reload();
   const next = parseState(location.hash);
-  complain(next.unknown.length ? `The address names what is not here: ${next.unknown.join(", ")}.` : "");
+  complain(next.unknown.length ? `Unknown in this address: ${next.unknown.join(", ")}.` : "");
   if (!state || formatState(next) !== formatState(state)) draw(next);
 }
 

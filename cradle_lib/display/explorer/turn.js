@@ -15,7 +15,7 @@ function whyGold(dialogue, row) {
     const again = members(mask).filter(label => goldRows(dialogue, label)[0] < row).map(label => model.cells[label]);
     told.push(again.length ? `Given again: ${again.join(", ")}.` : "First time in this dialogue.");
   }
-  if (given) told.push(`Given before: ${given}. A label is given once, however often it is said.`);
+  if (given) told.push(`Given before: ${given}. A label is given only once per event.`);
   else if (!mask) told.push("No label before this turn either.");
   return told.join(" ");
 }
@@ -33,7 +33,7 @@ function verdicts(system, dialogue, row, turn) {
   const state = stateOf(system, turn);
   if (state === "not asked") return [made("p", {}, "Not asked about this dialogue.")];
   const list = made("ul", { class: "verdicts" });
-  if (state !== "ok") list.append(made("li", {}, stateMark(state), ` ${state}: no tag could be taken from its answer.`));
+  if (state !== "ok") list.append(made("li", {}, stateMark(state), ` ${state}: its answer gave no labels.`));
   const told = toldOfSystem(system, turn);
   if (state === "ok")
     pairsOf(system, turn).forEach(({ gold, predicted, category }, i) => {

@@ -108,7 +108,7 @@ def test_a_function_is_known_by_its_source_or_its_class_or_its_version(corpus: C
     assert str(record.source).startswith("class Lexicon:")
     scope: dict[str, Callable[[Prompt], object]] = {}
     exec("def answer(prompt):\n    return 'none'\n", scope)
-    with pytest.raises(EngineError, match="answer: Python does not know its source"):
+    with pytest.raises(EngineError, match="answer: Python cannot find its source"):
         run_model(scope["answer"], corpus)
     assert run_model(scope["answer"], corpus, version="3").record.code == "version:3"
     with pytest.raises(RegistryError, match="a function takes no temperature"):

@@ -260,7 +260,7 @@ def test_what_is_no_bundle_of_this_corpus_is_not_scored(
     cases = {
         ("keyword.zip", str(journal)): "Score bundles",
         ("keyword.zip", "text.zip"): "text.zip: is not a sound bundle",
-        ("empty.zip",): "empty.zip: is no bundle, it holds no journal",
+        ("empty.zip",): "empty.zip: is not a bundle: it contains no journal",
         ("missing.zip",): "missing.zip: can't be read",
     }
     for words, message in cases.items():

@@ -148,7 +148,7 @@ def test_a_full_scratch_folder_is_said_and_loses_nothing(slurm: Cluster, room: P
     try:
         status, _, err = in_shards(slurm, *limit, *options)
         assert status == 2
-        assert "no room is left" in err or "No space left" in err or "make room" in err
+        assert "no room is left" in err or "No space left" in err or "free some space" in err
         assert "Traceback" not in err
         subprocess.run(["mount", "-o", "remount,size=4m", scratch], check=True)
         status, _, err = in_shards(slurm, *limit, *options)
