@@ -80,7 +80,7 @@ def verify(path: Path, corpus: Corpus | None = None) -> Verification:
     files = read_archive(path)
     if missing := [name for name in (RECORD, SCORES, SUMS) if name not in files]:
         raise JournalError(
-            f"{paths.shown(path)}: is no bundle, it lacks {', '.join(missing)}. "
+            f"{paths.shown(path)}: is not a bundle: it lacks {', '.join(missing)}. "
             "A bundle is made with `cradle bundle`."
         )
     stated_record, stated = (_read_object(files[name], name, path) for name in (RECORD, SCORES))

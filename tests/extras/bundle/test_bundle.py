@@ -160,7 +160,7 @@ def _zip(path: Path, *entries: tuple[str | zipfile.ZipInfo, bytes]) -> Path:
     [
         ([("/etc/outside.jsonl", b"{}")], "contains the path"),
         ([("C:outside.jsonl", b"{}")], "contains the path"),
-        ([("a.jsonl", b"{}")], "is no bundle, it lacks record.json"),
+        ([("a.jsonl", b"{}")], "is not a bundle: it lacks record.json"),
         (
             [("record.json", b"{"), ("scores.json", b"{}"), ("SHA256SUMS", b"")],
             "its record.json is not JSON",
