@@ -54,15 +54,15 @@ def measure() -> list[Row]:
             f"{everyone.turns:,} turns in {everyone.seconds / 60:.1f} minutes",
         ),
         row(
-            f"pace over {ALL} dialogues to pace over {MANY}",
+            f"speed over {ALL} dialogues, relative to {MANY}",
             everyone.pace / wave.pace,
             0.8,
             everyone,
             f"{everyone.turns:,} and {wave.turns:,} turns; "
-            f"{same(everyone, wave):.1%} of what both were asked is answered alike",
+            f"{same(everyone, wave):.1%} of their common questions have the same answer",
         ),
         row(
-            f"memory over the {MORE} longest dialogues to memory over {ALL}",
+            f"memory over the {MORE} longest dialogues, relative to {ALL}",
             more.peak_mb / everyone.peak_mb,
             0.8,
             everyone,
@@ -76,7 +76,7 @@ def measure() -> list[Row]:
             f"{long.turns:,} turns",
         ),
         row(
-            f"pace beside {NEIGHBOURS} busy processes to its share of the quiet pace",
+            f"speed beside {NEIGHBOURS} busy processes, relative to its share of the machine",
             beside.pace / (quiet.pace * share),
             1 / 1.5,
             beside,

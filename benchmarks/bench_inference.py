@@ -20,7 +20,7 @@ from benchmarks.contestants import SAMPLE, BenchmarkRun
 from benchmarks.results import Row, keep
 
 FEW, SOME, MANY = 4, 12, SAMPLE
-WAYS, MACHINE = "Other ways to ask", "What the machine gives"
+WAYS, MACHINE = "Other ways to ask", "The machine"
 
 
 def same(one: BenchmarkRun, other: BenchmarkRun) -> float | None:
@@ -41,9 +41,9 @@ def measure() -> list[Row]:
     Of its two runs the less favourable one counts in each ratio of paces.
     """
     few, some = f"{FEW} of the {MANY} dialogues", f"{SOME} of the {MANY} dialogues"
-    rambling = f"{few}; an answer goes on to its end or to the limit, as in the paper's runs"
-    stopping = f"{few}; it stops where the wave does"
-    once = f"{few}; the wave ran once, near the beginning"
+    rambling = f"{few}; answers end by themselves or at the length limit, as in the paper"
+    stopping = f"{few}; it stops after the line with the labels, as the wave engine does"
+    once = f"{few}; one run of the wave engine, early in the benchmark"
     rounding = f"{some}; it multiplies quantized weights with rounded inputs"
     wave, appended = run_apart("wave", MANY), run_apart("wave", MANY, layout="append")
     reference, plain = run_apart("reference", FEW), run_apart("reference", FEW, layout="append")
@@ -60,13 +60,13 @@ def measure() -> list[Row]:
         against("a cache per dialogue, no shared prefix", slower, cached, 2.5, some),
         against("llama.cpp's server, the better of 1 and 2 threads", slower, llama, 2, rounding),
         Row(
-            f"the wave over {MANY} dialogues, last to first",
+            f"the wave engine over {MANY} dialogues, last run relative to the first",
             again.pace / wave.pace,
             0.8,
             again.pace,
             again.peak_mb,
             same(again, wave),
-            "the machine's own drift during the run",
+            "changes of the machine during the benchmark",
             MACHINE,
         ),
     ]

@@ -219,10 +219,10 @@ def bench(engine: str, processes: int) -> list[Row]:
     allowed = turns / max(took.client / processes, (took.client + took.server) / cores)
     how = f"{SDKS[engine]} in {processes} process{'es' if processes > 1 else ''}"
     pace, peak = turns / took.wall, took.peak
-    cost = f"{1000 * took.client / turns:.2f} ms of processor a turn allow {allowed:,.0f} a second"
-    ratio = (
-        f"{turns:,} turns, {CONCURRENCY} at once; the schedule makes {turns / best:,.0f} a second"
-    )
+    spent = 1000 * took.client / turns
+    cost = f"{spent:.2f} ms of processor time per turn allow {allowed:,.0f} per second"
+    calls = f"{turns:,} turns, {CONCURRENCY} concurrent calls"
+    ratio = f"{calls}; the schedule makes {turns / best:,.0f} per second"
     return [
         Row(
             f"the ideal schedule, {how}",

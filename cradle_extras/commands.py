@@ -24,7 +24,7 @@ COMMANDS: Final = (
     Command(
         "verify",
         "cradle_extras.bundle.command:verify",
-        "Recompute a bundle's questions and scores, and report what does not match.",
+        "Recompute a bundle's questions and scores, and report every mismatch.",
         _SHARE,
     ),
     Command(

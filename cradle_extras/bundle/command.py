@@ -62,12 +62,12 @@ def verify(
     file: Annotated[Path, typer.Argument(help="A bundle that `cradle bundle` made.")],
     corpus: Annotated[
         str | None,
-        typer.Option(help="The corpus that the run was over; default: the one its record names."),
+        typer.Option(help="Corpus of the run; default: the corpus that its record names."),
     ] = None,
     split: opt.Split = "test",
     as_json: opt.Json = False,
 ) -> None:
-    """Recompute a bundle's questions and scores, and report what does not match.
+    """Recompute a bundle's questions and scores, and report every mismatch.
 
     The exit status is 0 if everything matches, and 1 if something does not. A different version of
     this library alone is reported, and is not a failure.

@@ -42,7 +42,7 @@ KindOption = Annotated[
 ]
 AgainstOption = Annotated[
     list[str] | None,
-    typer.Option(help="A corpus that no dialogue may nearly equal; may be given several times."),
+    typer.Option(help="A corpus whose near-duplicates are rejected; may be given several times."),
 ]
 
 

@@ -69,7 +69,7 @@ def export(
         list[str] | None, typer.Option(help="Two names, such as A,B; once for each team.")
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 2,
-    senior: Annotated[str, typer.Option(help="Who decides what the vote leaves open.")] = "S",
+    senior: Annotated[str, typer.Option(help="Who decides if no majority agrees.")] = "S",
     seed: Annotated[int, typer.Option(help="Seed of the division into teams and rounds.")] = 0,
     after: Annotated[
         Path | None, typer.Option(help="Write the tasks of the stage after these annotations.")
@@ -156,7 +156,7 @@ def agreement(
     seed: opt.DrawsSeed = 0,
     as_json: opt.Json = False,
 ) -> None:
-    """Measure how far the two annotators of each team agree."""
+    """Measure the agreement between the two annotators of each team."""
     chosen = opt.one_of(units, UNITS, "unit set")
     annotations = read_annotations(table, load_corpus(corpus, split))
     found = agreement_frame(annotations, units=[chosen], draws=draws, seed=seed)

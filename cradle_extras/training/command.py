@@ -26,7 +26,7 @@ def train(
     ] = None,
     test: Annotated[
         Path | None,
-        typer.Option(help="The test split of such a corpus, to check that none is shared."),
+        typer.Option(help="The test split of such a corpus, to check for shared dialogues."),
     ] = None,
     recipe: Annotated[
         str, typer.Option(help=f"{', '.join(recipe_names())}, or a YAML file.")

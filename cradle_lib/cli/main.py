@@ -22,7 +22,7 @@ _HERE: Final = "cradle_lib.cli"
 _COMMANDS: Final = f"{_HERE}.commands"
 CORE: Final = (
     Command("infer", f"{_COMMANDS}.runs:infer", "Ask a model about every user turn.", _RUN),
-    Command("estimate", f"{_HERE}.money:estimate", "Estimate tokens and cost of a run.", _RUN),
+    Command("estimate", f"{_HERE}.money:estimate", "Estimate the cost of a run.", _RUN),
     Command("join", f"{_COMMANDS}.runs:join", "Join the shards of a run into one journal.", _RUN),
     Command("models", f"{_COMMANDS}.models:models", "List the models of the registry.", _RUN),
     Command("score", f"{_COMMANDS}.runs:score", "Score a run, or several bundles.", _SCORE),

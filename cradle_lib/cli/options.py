@@ -44,7 +44,7 @@ Corpus = Annotated[
 Split = Annotated[str, typer.Option(help="train, dev or test, for a corpus by name.")]
 MaxCost = Annotated[
     float | None,
-    typer.Option(min=0, help="Stop before the run, over all its starts, costs more dollars."),
+    typer.Option(min=0, help="Highest cost of the run in dollars, over all its starts."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Agree that text is sent to a remote model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]

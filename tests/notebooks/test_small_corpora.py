@@ -45,7 +45,7 @@ SAID = {
     ("results", "alerts only"): "No user turn of alerts-only has a gold confirm: precision, re",
     ("results", "one label"): "15 of the 16 labels are never gold here: each counts as 0",
     ("results", "one dialogue"): "with 1 dialogue; no intervals",
-    ("who-is-better", "one dialogue"): "nothing is said about which difference 1 di",
+    ("who-is-better", "one dialogue"): "The differences do not vary over the dialogues",
     ("who-is-better", "no labels"): "gold label. Not shown: Micro F1 minus that",
     ("who-is-better", "all models agree"): "The differences do not vary over the di",
     ("alarm-burden", "every user turn labelled"): "has a gold label. Not shown: Recall agains",
@@ -90,9 +90,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path
         )
         for page in PAGES
         for name in SCRIPTS
-        if name in ("one dialogue", ODDEST)
-        or (page, name) in SAID
-        or (name == "a dialogue without a user turn" and page not in ONE_TABLE)
+        if page not in ONE_TABLE or name in ("one dialogue", ODDEST)
     ],
 )
 def test_a_page_is_built_and_says_what_it_can_not_show(

@@ -14,7 +14,7 @@ from cradle_lib.detection.journal import made_runs
 def models(as_json: opt.Json = False) -> None:
     """List the models of models.yml, and over which corpora each has been run.
 
-    The history setting follows the corpus if it is not the paper's. Unfinished runs are included.
+    Unfinished runs are included. A history setting that is not the paper's is named.
     """
     registry = load_registry()
     made = made_runs(paths.SHIPPED_RUNS, paths.RUNS)
