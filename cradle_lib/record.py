@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -45,19 +45,15 @@ _IDENTITY: Final = (
 _IF_SET: Final = ("endpoint", "code", "tokenizer")
 
 
-def installed(packages: Iterable[str]) -> dict[str, str]:
-    """Gives the versions of those packages that are installed."""
-    versions = {package: _version(package) for package in packages}
-    return {package: found for package, found in versions.items() if found is not None}
-
-
+# Kept, because reading the metadata of a large package takes longer than a short run.
 @cache
-def _version(package: str) -> str | None:
-    # Reading the metadata of a large package takes longer than a short run.
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+def installed(packages: tuple[str, ...]) -> dict[str, str]:
+    """Gives the versions of those packages that are installed."""
+    found = {}
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
 
 
 class Record(BaseModel):

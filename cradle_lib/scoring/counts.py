@@ -18,9 +18,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from cradle_lib.errors import ScoringError
 from cradle_lib.labels import CONFIRM_MASK, LABELS
-from cradle_lib.scoring.conventions import LEVELS, Conventions, Level, Rows
+from cradle_lib.scoring.conventions import Conventions, Level, Rows
 from cradle_lib.statistics.occurrences import label_counts
 
 
@@ -65,12 +64,7 @@ def count(
 
     Predictions are ignored where there is no readable answer. Dialogues without rows have zeros
     throughout, units included. Of the conventions ``empty_jaccard`` and ``unparsed`` matter here.
-
-    Raises:
-        ScoringError: If there is no such level.
     """
-    if level not in LEVELS:
-        raise ScoringError(f"no level {level!r}. Choose one of {', '.join(LEVELS)}.")
     conventions = conventions or Conventions()
     if conventions.unparsed == "exclude":
         rows = rows.take(rows.answered)

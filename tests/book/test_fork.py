@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from cradle_lib.book.fork import fork
 from cradle_lib.book.plan import Project, load_plan
 from cradle_lib.errors import BookError
 
-from .test_no_calls import COMMANDS, UPDATE, Counting, place, python, server
+from .test_no_calls import place, server
 
 __all__ = ["place", "server"]  # fixtures
 
@@ -72,41 +71,3 @@ def test_a_fork_that_can_not_be_is_one_line_and_changes_nothing(
     with pytest.raises(BookError, match=message):
         fork(project, name, parameters)
     assert {p: p.read_bytes() for p in project.root.rglob("*") if p.is_file()} == before
-
-
-def test_a_function_and_a_server_lead_to_rows_of_the_results(place: Path) -> None:
-    for name in ("add-a-model.ipynb", "results.ipynb"):
-        shutil.copy(paths.NOTEBOOKS / name, place / "notebooks")
-    (place / "notebooks" / "pages.yml").write_text(
-        "pages:\n"
-        "  - {page: add-a-model, notebook: add-a-model.ipynb, parameters: {corpus: '{corpus}'},\n"
-        "     provides: ['runs/{corpus_name}/your-model.jsonl']}\n"
-        "  - {page: results, notebook: results.ipynb, runs: true,\n"
-        "     parameters: {corpus: '{corpus}', draws: 50}}\n"
-    )
-    (place / "book" / "_toc.yml").write_text(
-        "format: jb-book\nroot: intro\nchapters:\n"
-        "  - file: sections/add-a-model\n  - file: sections/results\n"
-    )
-    models = (place / "models.yml").read_text()
-    url = yaml.safe_load(models)["near"]["base_url"]
-    (place / "models.yml").write_text(models.partition("near:")[0])
-    done = python(
-        place,
-        COMMANDS,
-        "infer --model keyword --corpus mine.csv",
-        "fork a-function --parameter baseline=keyword",
-        f"infer --model openai:theirs --set base_url={url} --corpus mine.csv",
-    )
-    assert done.stdout.endswith("codes 0 0 0\n"), done.stderr
-    # The page that was copied need not be made.
-    plan = place / "notebooks" / "pages.yml"
-    plan.write_text(re.sub(r"  - {page: add-a-model.*\n.*\n", "", plan.read_text()))
-    asked = Counting.calls
-    built = python(place, UPDATE)
-    assert built.returncode == 0, built.stderr
-    assert built.stdout.split() == ["a-function", "results"]
-    assert Counting.calls == asked
-    results = (place / "book" / "sections" / "results.ipynb").read_text()
-    for system in ("a-function", "theirs"):
-        assert system in results

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -116,15 +115,6 @@ def test_a_keyboard_scrolls_a_wide_table_and_its_first_column_stays(page: Page) 
     page.keyboard.press("ArrowRight")
     page.wait_for_function("document.querySelector('.cradle-scroll').scrollLeft > 0")
     assert name.bounding_box() == before
-
-
-def test_the_link_gives_the_file(page: Page, tmp_path: Path) -> None:
-    table = scores()
-    with page.expect_download() as download:
-        page.get_by_role("link", name=f"CSV: {table.caption}").click()
-    download.value.save_as(tmp_path / "file")
-    assert (tmp_path / "file").read_bytes().decode() == table.to_csv()
-    assert download.value.suggested_filename == "scores-in-percent-with-95-intervals.csv"
 
 
 def test_a_list_shows_one_of_several_results(page: Page) -> None:

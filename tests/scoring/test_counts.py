@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cradle_lib.errors import ScoringError
 from cradle_lib.labels import CONFIRM_MASK
 from cradle_lib.scoring.conventions import LEVELS, Conventions, Level, Unparsed
 
@@ -131,8 +130,3 @@ def test_an_unreadable_answer_predicts_nothing_and_agrees_with_nothing() -> None
     answered = [True, False, True, True]
     result = counted([0] * 4, [0] * 4, [0, 0, 1, 1], 2, level="dialogue", answered=answered)
     assert result.sets.tolist() == [[1, 0, 0], [1, 1, 1]]
-
-
-def test_an_unknown_level_is_refused() -> None:
-    with pytest.raises(ScoringError, match="no level 'word'"):
-        counted([SHO], [SHO], [0], 1, level="word")  # type: ignore[arg-type]

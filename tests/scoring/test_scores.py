@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, jaccard_score, precision_recall_fsco
 
 from cradle_lib.labels import LABELS
 from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
-from cradle_lib.scoring.scores import OVERALL, PER_LABEL, labels_at, scores
+from cradle_lib.scoring.scores import PER_LABEL, labels_at, scores
 
 from .made_runs import AO, DVP, SHO, bits, counted
 
@@ -81,19 +81,6 @@ def test_the_published_confirm_jaccard_rules_out_zero_for_empty_sets() -> None:
         chosen = Conventions(empty_jaccard=empty)
         counts = counted(gold, gold, np.arange(600), 600, level="confirm", conventions=chosen)
         assert 100 * scores(counts.total, level="confirm").jaccard == pytest.approx(best)
-
-
-def test_leading_axes_are_scored_one_by_one() -> None:
-    generator = np.random.default_rng(3)
-    totals = generator.integers(0, 4, size=(2, 5, 51)).astype(float)
-    for level in LEVELS:
-        together = scores(totals, level=level)
-        for place in np.ndindex(2, 5):
-            alone = scores(totals[place], level=level)
-            for name in (*OVERALL, *PER_LABEL):
-                assert np.array_equal(
-                    getattr(together, name)[place], getattr(alone, name), equal_nan=True
-                )
 
 
 def test_shares_of_no_units_are_undefined_and_confirm_level_has_fourteen_labels() -> None:

@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
-from sklearn.metrics import f1_score
 from statsmodels.duration.survfunc import CumIncidenceRight
 
-from cradle_lib.labels import BITS, CONFIRM_MASK
+from cradle_lib.labels import BITS
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.timing import (
     detected,
@@ -27,7 +26,7 @@ from cradle_lib.scoring.timing import (
 )
 from cradle_lib.statistics.occurrences import first_only, match
 
-from .made_runs import AO, DVP, SHO, Turns, bits, dialogues, run_of
+from .made_runs import AO, DVP, SHO, Turns, dialogues, run_of
 
 GOLD = [[AO, 0, SHO, 0], [0, SHO, 0], [0, AO | DVP, SHO, SHO], [0, 0]]
 PREDICTED = [[0, AO, SHO, SHO], [SHO, SHO, 0], [0, DVP, 0, SHO], [0, AO]]
@@ -86,20 +85,6 @@ def test_a_curve_starts_at_turn_level_and_ends_at_dialogue_level(turns: Turns) -
             seen |= gold
         seen = 0
     assert first_only(run.corpus.gold, run.corpus.dialogue_of).tolist() == firsts
-
-
-def test_both_ends_of_a_curve_are_scores_of_scikit_learn(frame: pd.DataFrame) -> None:
-    confirms = np.array([bool(CONFIRM_MASK >> bit & 1) for bit in range(16)])
-    scopes = {"any": np.ones(16, dtype=bool), "alert": ~confirms, "confirm": confirms}
-    for measure, turns in (("either", 0.0), ("either_first", math.inf)):
-        gold, predicted = (
-            bits(np.concatenate(side) if turns == 0 else [np.bitwise_or.reduce(m) for m in side])
-            for side in (GOLD, PREDICTED)
-        )
-        for scope, labels in scopes.items():
-            expected = f1_score(gold[:, labels], predicted[:, labels], average="micro")
-            value = numbers(frame, "window", scope, turns=turns)[measure]
-            assert value == pytest.approx(expected)
 
 
 def test_onsets_and_delays_are_those_counted_by_hand(frame: pd.DataFrame) -> None:

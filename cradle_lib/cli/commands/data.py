@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import pandas as pd
 import typer
 
 from cradle_lib import corpus as corpora
@@ -49,10 +48,12 @@ def check(
         }
         print_json(content)
     else:
-        rows = [(item.name, item.found, item.published) for item in checks]
-        frame = pd.DataFrame(rows, columns=["count", "found", "published"])
-        frame = frame if paper else frame[["count", "found"]]
-        print_table(frame, f"{corpus.name} ({corpus.fingerprint}); labels on user turns")
+        rows = [
+            {"count": item.name, "found": item.found}
+            | ({"published": item.published} if paper else {})
+            for item in checks
+        ]
+        print_table(rows, f"{corpus.name} ({corpus.fingerprint}); labels on user turns")
         for column, counts in meta.items():
             shown = ", ".join(f"{value} {count:,}" for value, count in counts.items())
             out.print(f"Dialogues by {column}: {shown}.")
