@@ -40,7 +40,7 @@ def test_an_estimate_without_prices_has_no_cost(tiny: Path, cradle: Cradle) -> N
         (("estimate", "--model", "gpt5.1"), "Did you mean 'gpt-5.1'"),
         (("estimate", "--model", "gpt-5.1", "--set", "history=mine"), "no history 'mine'"),
         (("infer", "--model", "keyword", "--max-cost", "1"), "--max-cost needs prices"),
-        (("infer", "--model", "gpt-5.1", "--max-cost", "0.000001"), "one more call may cost $0.0"),
+        (("infer", "--model", "gpt-5.1", "--max-cost", "0.000001"), "one more may cost $0.0"),
         (
             ("infer", "--model", "gpt-5.1"),
             "at most. Send it? There is no terminal to ask on: agree with --yes.",
