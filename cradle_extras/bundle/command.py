@@ -15,7 +15,7 @@ from cradle_extras.bundle.verify import Verification
 from cradle_extras.bundle.verify import verify as derive
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.commands.runs import show_predicted
+from cradle_lib.cli.commands.score import show_predicted
 from cradle_lib.cli.console import err, out, percent, print_json, print_table
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.corpus.needs import unmet

@@ -25,7 +25,7 @@ CORE: Final = (
     Command("estimate", f"{_HERE}.money:estimate", "Estimate the cost of a run.", _RUN),
     Command("join", f"{_COMMANDS}.runs:join", "Join the shards of a run into one journal.", _RUN),
     Command("models", f"{_COMMANDS}.models:models", "List the models of the registry.", _RUN),
-    Command("score", f"{_COMMANDS}.runs:score", "Score a run, or several bundles.", _SCORE),
+    Command("score", f"{_COMMANDS}.score:score", "Score a run, or several bundles.", _SCORE),
     Command("compare", f"{_COMMANDS}.compare:compare", "Test runs against the first.", _SCORE),
     Command("data", f"{_COMMANDS}.data:app", "Check, convert and fetch corpora.", _BOOK),
     Command("prompts", f"{_COMMANDS}.prompts:app", "List or show prompt templates.", _BOOK),

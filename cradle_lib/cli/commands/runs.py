@@ -1,31 +1,27 @@
-"""``cradle infer``, ``join`` and ``score``: ask a model, then see what it said."""
+"""``cradle infer`` and ``join``: ask a model."""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.command_table import part
-from cradle_lib.cli.console import err, out, percent, print_json, print_table
+from cradle_lib.cli.commands.score import cleaned_note
+from cradle_lib.cli.console import err, out, print_json
 from cradle_lib.cli.money import journal_usage, show_usage
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.corpus.needs import unmet
 from cradle_lib.detection import (
     OUTCOMES,
     Outcome,
-    Predictions,
     corpus_options,
     journal_path,
-    load_predictions,
     read_journal,
 )
 from cradle_lib.detection.journal import joined_path, journal_files
@@ -33,10 +29,6 @@ from cradle_lib.detection.parsing import needs_cleaning
 from cradle_lib.detection.run import run
 from cradle_lib.detection.shards import join as join_shards
 from cradle_lib.errors import CradleError
-from cradle_lib.scoring.conventions import LEVELS, NEEDED, Level
-from cradle_lib.scoring.evaluate import Evaluation, evaluate
-from cradle_lib.scoring.output import json_rows, level_scores, predicted_rates
-from cradle_lib.scoring.scores import OVERALL
 
 
 def infer(
@@ -143,11 +135,6 @@ def join(
     out.print(f"{len(shards)} shards. Journal: {paths.shown(target)}")
 
 
-def _cleaned_note(cleaned: int) -> str:
-    """Says how many answers were read although they are not written as the prompt asks."""
-    return f"Of the ok answers {cleaned:,} needed cleaning, such as removing Markdown."
-
-
 def _show_outcomes(journal: Path, to: Console) -> tuple[Counter[Outcome], int]:
     """Prints and counts the outcomes of a journal, and how many answers needed cleaning."""
     answers = read_journal(journal)[1]
@@ -157,7 +144,7 @@ def _show_outcomes(journal: Path, to: Console) -> tuple[Counter[Outcome], int]:
     summary = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in OUTCOMES)
     to.print(f"{len(answers):,} user turns: {summary}.")
     if cleaned:
-        to.print(_cleaned_note(cleaned))
+        to.print(cleaned_note(cleaned))
     reasons = Counter(p.reason for p in answers if p.outcome is Outcome.FAILED and p.reason)
     for reason, number in reasons.most_common(1):
         err.print(f"Failed {number:,} times: {reason}")
@@ -170,91 +157,3 @@ def _show_outcomes(journal: Path, to: Console) -> tuple[Counter[Outcome], int]:
             "recognised, set `answer_after: TEXT` to the text after which its answer begins."
         )
     return counts, cleaned
-
-
-def score(
-    journals: Annotated[
-        list[Path],
-        typer.Argument(help="A run's journal, or all its shards; or bundles, one run each."),
-    ],
-    corpus: opt.Corpus = "surrogate",
-    split: opt.Split = "test",
-    partial: Annotated[
-        bool, typer.Option(help="Score only the complete dialogues, and print their number.")
-    ] = False,
-    convention: opt.Convention = None,
-    draws: opt.Draws = 10_000,
-    seed: opt.DrawsSeed = 0,
-    as_json: opt.Json = False,
-) -> None:
-    """Score a run at turn and dialogue level, and with confirms only; or several bundles.
-
-    For dialogues without gold labels it prints what was predicted, per 100 user turns.
-    """
-    loaded = load_corpus(corpus, split)
-    conventions = opt.parse_conventions(convention)
-
-    def score_levels(run: Predictions) -> dict[Level, Evaluation]:
-        options: dict[str, Any] = {"conventions": conventions, "draws": draws, "seed": seed}
-        return {level: evaluate(run, level=level, **options) for level in LEVELS}
-
-    bundles = [path for path in journals if path.suffix == ".zip"]
-    if bundles and len(bundles) < len(journals):
-        raise CradleError("Score bundles (*.zip) in one command, journals of a run in another.")
-    if bundles:
-        part("bundle")(bundles, loaded, score_levels, partial=partial, as_json=as_json)
-        return
-    run = load_predictions(journals, loaded, partial=partial)
-    if no_labels := unmet(run.corpus, "labels"):
-        show_predicted([run], f"{no_labels}: there is nothing to score against.", as_json=as_json)
-        return
-    results = score_levels(run)
-    if as_json:
-        print_json(level_scores(results))
-        return
-    rows: list[dict[Any, str]] = []
-    for name in OVERALL:
-        cells = {level: percent(*map(float, results[level].estimate(name))) for level in LEVELS}
-        rows.append({"score": name.replace("_", " "), **cells})
-    print_table(rows, f"{run.record.name} on {run.corpus.name}, percent", right=LEVELS)
-    _show_answered(run)
-    if results["turn"].cleaned:
-        out.print(_cleaned_note(results["turn"].cleaned))
-    reasons = [unmet(run.corpus, need) for need in NEEDED.values()]
-    for reason in dict.fromkeys(filter(None, reasons)):
-        out.print(f"{reason}: its precision, recall and F1 say nothing.")
-    for level in LEVELS:
-        out.print(str(results[level].signature))
-
-
-def show_predicted(found: Sequence[Predictions], why: str, *, as_json: bool) -> None:
-    """Prints what was predicted and how often, for dialogues without gold labels."""
-    contents = [
-        {
-            "nothing_to_score": why,
-            "run": one.record.name,
-            "turns": len(one.masks),
-            "of_turns": one.of_turns,
-            "outcomes": one.outcome_counts,
-            "predicted": json_rows(predicted_rates(one)),
-        }
-        for one in found
-    ]
-    if as_json:
-        print_json(contents[0] if len(contents) == 1 else contents)
-        return
-    out.print(why)
-    for one in found:
-        rates = predicted_rates(one)[["label", "turns", "per_100", "dialogues"]]
-        rates["per_100"] = [percent(rate / 100) for rate in rates["per_100"]]
-        rates.columns = ["label", "user turns", "per 100 user turns", "dialogues"]
-        title = f"Predictions of {one.record.name} on {one.corpus.name}"
-        print_table(rates, title, right=["per 100 user turns"])
-        _show_answered(one)
-
-
-def _show_answered(run: Predictions) -> None:
-    unusable = {name: n for name, n in run.outcome_counts.items() if n and name != "ok"}
-    out.print(
-        f"{len(run.masks):,} of {run.of_turns:,} user turns; unusable answers: {unusable or 0}"
-    )
