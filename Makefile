@@ -2,8 +2,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# Only files with the hashes of the lock; it lists what each of them depends on.
-LOCKED := $(PIP) --require-hashes --no-deps --requirement requirements/book.lock
+# Only files with the hashes of a lock; it lists what each of them depends on.
+HASHED := --require-hashes --no-deps
+# uv unpacks in seconds what takes pip minutes. It does not read pip's settings: where it finds no
+# file, as behind a mirror that only pip knows, pip installs.
+UV := $(BIN)/uv pip install --quiet --no-cache --python
+define install
+{ $(PIP) $(HASHED) --only-binary :all: --requirement requirements/uv.lock && $(UV) $(BIN)/python $(HASHED) $(1); } \
+  || { echo "uv could not install; now with pip:" && $(PIP) $(HASHED) $(1); }
+endef
 WORKERS ?= 2
 # Where it is set, each of a hundred processes would compile the library anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -56,10 +63,11 @@ test-labelstudio: .venv/.dev $(LABEL_STUDIO)/bin/label-studio
 	$(BIN)/python -m pytest -m labelstudio tests/extras/label_studio/test_label_studio.py
 
 # A server of its own, far too heavy to share an environment with.
-$(LABEL_STUDIO)/bin/label-studio: tests/extras/label_studio/label-studio.lock | .venv/bin/python
+STUDIO := --constraint tests/extras/label_studio/label-studio.lock label-studio==1.23.2
+$(LABEL_STUDIO)/bin/label-studio: tests/extras/label_studio/label-studio.lock | .venv/.dev
 	$(PYTHON) -m venv $(LABEL_STUDIO)
-	$(LABEL_STUDIO)/bin/python -m pip install --quiet --disable-pip-version-check \
-	  --constraint tests/extras/label_studio/label-studio.lock label-studio==1.23.2
+	$(UV) $(LABEL_STUDIO)/bin/python $(STUDIO) \
+	  || $(LABEL_STUDIO)/bin/python -m pip install --quiet --disable-pip-version-check $(STUDIO)
 	@touch $@
 
 lint: .venv/.dev
@@ -93,6 +101,7 @@ lock:
 	    if (/^[a-z]/) kept = !($$0 in seen) && !/^(torch|triton|nvidia-|cuda-)/; if (kept) print }' \
 	    requirements/book.lock - > lock.part
 	mv lock.part requirements/dev.lock
+	echo uv | $(COMPILE) --generate-hashes - | $(SIMPLER) > requirements/uv.lock
 	rm -rf .venv-lock
 
 .venv/bin/python:
@@ -100,13 +109,13 @@ lock:
 	$(PYTHON) -m venv .venv
 
 # A reader of the book needs no deep-learning stack; a developer needs everything.
-.venv/.book: pyproject.toml requirements/book.lock | .venv/bin/python
-	$(LOCKED)
+.venv/.book: pyproject.toml requirements/uv.lock requirements/book.lock | .venv/bin/python
+	$(call install,--requirement requirements/book.lock)
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # All but torch is there when the second line asks for the rest.
-.venv/.dev: pyproject.toml requirements.lock requirements/book.lock requirements/dev.lock | .venv/bin/python
-	$(LOCKED) --requirement requirements/dev.lock
+.venv/.dev: pyproject.toml requirements.lock requirements/uv.lock requirements/book.lock requirements/dev.lock | .venv/bin/python
+	$(call install,--requirement requirements/book.lock --requirement requirements/dev.lock)
 	$(PIP) --constraint requirements.lock --no-build-isolation --editable '.[book,local,api,cluster,annotation,inspect,train,dev]'
 	@touch $@ .venv/.book

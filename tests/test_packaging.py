@@ -58,7 +58,7 @@ def installed(extras: Iterable[str]) -> set[str]:
 
 def test_every_file_of_the_two_commands_has_its_hash() -> None:
     pins, book, dev = locked(), hashed("book.lock"), hashed("dev.lock")
-    for pin, hashes in (book | dev).items():
+    for pin, hashes in (hashed("uv.lock") | book | dev).items():
         assert hashes, pin
         assert all(re.fullmatch("sha256:[0-9a-f]{64}", each) for each in hashes), pin
         [exact] = pin.specifier
@@ -83,8 +83,11 @@ def test_every_file_of_the_two_commands_has_its_hash() -> None:
 
 def test_the_two_commands_install_by_hash() -> None:
     makefile = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
-    assert "LOCKED := $(PIP) --require-hashes --no-deps --requirement" in makefile
-    assert makefile.count("\n\t$(LOCKED)") == 2
+    assert "HASHED := --require-hashes --no-deps\n" in makefile
+    # uv itself by pip, then everything by uv or else by pip.
+    [install] = re.findall(r"define install\n(.*?)endef", makefile, re.DOTALL)
+    assert install.count("$(HASHED)") == install.count("$(PIP)") + install.count("$(UV)") == 3
+    assert makefile.count("\n\t$(call install,") == 2
 
 
 def test_the_lock_pins_every_dependency_to_a_version_that_is_allowed() -> None:
