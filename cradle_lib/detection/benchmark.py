@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from cradle_lib import paths
-from cradle_lib.errors import BookError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _NUMBERS: Final = ("ratio", "target", "turns_per_second", "peak_mb", "same_answers")
-
-
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    name: str
-    ratio: float | None = None
-    target: float | None = None
-    turns_per_second: float | None = None
-    peak_mb: float | None = None
-    same_answers: float | None = None
-    note: str | None = None
-    group: str | None = None
-
-
-class _Results(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    rows: tuple[_Row, ...]
-    machine: dict[str, str | int | float | bool | None] = {}
-    caveat: str = ""
 
 
 def benchmark_results(what: str = "inference", folder: Path | None = None) -> pd.DataFrame:
@@ -60,26 +37,17 @@ def benchmark_results(what: str = "inference", folder: Path | None = None) -> pd
 
         What a row does not say is missing. ``attrs["machine"]`` and ``attrs["caveat"]`` describe
         the measurement in a sentence each; they may be empty.
-
-    Raises:
-        BookError: If the file can't be read as results.
     """
     import pandas as pd
 
     path = (folder or paths.BENCH_RESULTS) / f"{what}.json"
-    try:
-        found = _Results.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        found = _Results(rows=())
-    except (ValidationError, OSError) as error:
-        problem = " ".join(str(error).split())[:160]
-        raise BookError(problem, path=path, hint="Make it again: `make bench`.") from None
-    frame = pd.DataFrame([row.model_dump() for row in found.rows], columns=[*_Row.model_fields])
+    found = json.loads(path.read_bytes()) if path.exists() else {"rows": []}
+    frame = pd.DataFrame(found["rows"], columns=["name", *_NUMBERS, "note", "group"])
     frame = frame.astype(dict.fromkeys(_NUMBERS, float))
     known = frame["ratio"].notna() & frame["target"].notna()
     reached = (frame["ratio"] >= frame["target"]).astype("boolean").where(known)
     frame.insert(3, "reached", reached)
-    machine = (f"{name.replace('_', ' ')} {value}" for name, value in found.machine.items())
-    frame.attrs["machine"] = ", ".join(machine)
-    frame.attrs["caveat"] = found.caveat
+    machine = found.get("machine", {}).items()
+    frame.attrs["machine"] = ", ".join(f"{k.replace('_', ' ')} {value}" for k, value in machine)
+    frame.attrs["caveat"] = found.get("caveat", "")
     return frame

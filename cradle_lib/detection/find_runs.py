@@ -20,7 +20,7 @@ from cradle_lib.detection.journal import journal_files, journal_path, made_runs
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.registry import load_registry, resolve
-from cradle_lib.errors import CorpusError, JournalError, NoRunError, ScoringError
+from cradle_lib.errors import CorpusError, NoRunError, ScoringError
 from cradle_lib.files import visible_files
 from cradle_lib.record import History
 
@@ -44,7 +44,7 @@ def load_run(
 
     Raises:
         NoRunError: If the model has not been run over the corpus.
-        JournalError: If the journal does not fit.
+        JournalError: As :func:`.load_predictions`.
     """
     path = find_journal(entry, corpus, history)
     if path is None:
@@ -53,15 +53,7 @@ def load_run(
             f"{wanted}: there is no run of {entry.name} over {corpus.name}. "
             f"Make it with `{infer_command(entry, corpus, history)}`."
         )
-    predictions = load_predictions(path, corpus, partial=partial or entry.sample is not None)
-    if not partial and not predictions.is_finished:
-        chosen = len(predictions.record.dialogues or corpus)
-        raise JournalError(
-            f"{paths.shown(path)}: {len(predictions.corpus)} of the run's {chosen} dialogues "
-            f"are complete. Finish it with `{infer_command(entry, corpus, history)}`, as it was "
-            "started."
-        )
-    return predictions
+    return load_predictions(path, corpus, partial=partial)
 
 
 def find_journal(entry: Model, corpus: Corpus, history: History = "self") -> Path | None:

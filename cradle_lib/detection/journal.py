@@ -35,7 +35,7 @@ from cradle_lib.detection.model import Model, faults
 from cradle_lib.detection.parsing import Outcome, read_answer
 from cradle_lib.detection.session import Circumstances, Prediction
 from cradle_lib.errors import CorpusError, JournalError, OtherRunError, RegistryError
-from cradle_lib.files import require_ordinary, visible_files
+from cradle_lib.files import visible_files
 from cradle_lib.labels import format_mask, parse
 from cradle_lib.prompts import load_template
 from cradle_lib.prompts.template import DETECTION_SLOTS
@@ -241,7 +241,6 @@ def _parse_prediction(line: dict[str, Any], *, labels: bool) -> Prediction:
 def _read_lines(path: Path) -> list[bytes]:
     """Reads the lines of a journal; the last one is empty, or torn."""
     try:
-        require_ordinary(path)
         return path.read_bytes().split(b"\n")
     except FileNotFoundError:
         raise JournalError(

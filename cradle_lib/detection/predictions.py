@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.dialogue import valid_unicode
-from cradle_lib.detection.journal import journal_files, parse_shard, read_journal
+from cradle_lib.detection.journal import journal_files, read_journal
 from cradle_lib.detection.parsing import OUTCOMES, Outcome, needs_cleaning
 from cradle_lib.detection.session import Prediction, Session
+from cradle_lib.detection.shards import joined_record
 from cradle_lib.errors import JournalError, NoRunError, RegistryError
 from cradle_lib.labels import format_prediction
 from cradle_lib.prompts import Template, load_template
@@ -150,18 +151,10 @@ class Predictions:
 
         Returns:
             Predictions aligned to the part.
-
-        Raises:
-            JournalError: If the part holds a dialogue that is not in :attr:`corpus`.
         """
         rows_of: dict[str, list[int]] = {dialogue.id: [] for dialogue in self.corpus}
         for row, position in enumerate(self.corpus.dialogue_of.tolist()):
             rows_of[self.corpus.dialogues[position].id].append(row)
-        if lacking := [d.id for d in corpus if d.id not in rows_of]:
-            raise JournalError(
-                f"{corpus.name} has dialogue {lacking[0]}, which these predictions "
-                f"for {self.corpus.name} do not. Pick dialogues of {self.corpus.name} only."
-            )
         rows = [row for dialogue in corpus for row in rows_of[dialogue.id]]
         return replace(
             self,
@@ -196,8 +189,13 @@ def load_predictions(
     """
     named = [journals] if isinstance(journals, Path | str) else journals
     files = [file for path in named for file in journal_files(Path(path), partial=partial)]
-    record, stored = _merged(files, corpus)
-    run = aligned(record, stored, corpus)
+    records: list[Record] = []
+    stored: list[Prediction] = []
+    for path in files:
+        record, answers = read_journal(path)
+        records.append(record)
+        stored += _matching(record, answers, corpus, path)
+    run = aligned(joined_record(files, records, corpus), stored, corpus)
     if not partial and len(run.corpus) < len(corpus):
         asked = {(d.id, turn.turn_id) for d in corpus for turn in d.user_turns}
         answered = len(asked & {(p.dialogue, p.turn) for p in stored})
@@ -235,39 +233,6 @@ def aligned(record: Record, stored: Iterable[Prediction], corpus: Corpus) -> Pre
         of_turns=len(corpus.gold),
         choices=tuple(p.choices for p in rows),
     )
-
-
-def _merged(files: Sequence[Path], corpus: Corpus) -> tuple[Record, list[Prediction]]:
-    """Reads the journals of a run; the record is that of the whole run."""
-    if not files:
-        raise JournalError("no journal was named. Name at least one.")
-    records: list[Record] = []
-    merged: list[Prediction] = []
-    for path in files:
-        record, stored = read_journal(path)
-        if records and record.identity != records[0].identity:
-            raise JournalError(
-                f"{paths.shown(path)}: belongs to another run than {paths.shown(files[0])}. "
-                "Only the shards of one run can be read together."
-            )
-        records.append(record)
-        merged += _matching(record, stored, corpus, path)
-    first = records[0]
-    if len(files) > 1 or first.shard is not None:
-        dialogues = _asked(records, corpus)
-        first = first.model_copy(update={"shard": None, "dialogues": dialogues})
-    return first, merged
-
-
-def _asked(records: Sequence[Record], corpus: Corpus) -> list[str] | None:
-    """Gives the dialogues of a run in shards; ``None`` for all, or if a shard is missing."""
-    shards = {record.shard for record in records if record.shard is not None}
-    if any(len(shards) < parse_shard(shard)[1] for shard in shards):
-        return None
-    asked = {name for record in records for name in record.dialogues or ()}
-    everything = {dialogue.id for dialogue in corpus}
-    has_all = any(record.dialogues is None for record in records)
-    return None if has_all or asked >= everything else sorted(asked)
 
 
 def _matching(

@@ -6,7 +6,6 @@ import numpy as np
 
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.journal import parse_shard
-from cradle_lib.errors import JournalError
 
 
 def choose_dialogues(
@@ -16,16 +15,11 @@ def choose_dialogues(
     seed: int = 0,
     shard: str | None = None,
 ) -> list[Dialogue]:
-    """Selects dialogues: a sample or the first ones, and of these a shard; as for :func:`.run`.
+    """Selects dialogues: a sample, of it the first ones, and of these a shard; as for :func:`.run`.
 
     Raises:
-        JournalError: If the shard is not ``i/n``, or both a sample and a limit are asked for.
+        JournalError: If the shard is not ``i/n``.
     """
-    if sample is not None and limit is not None:
-        raise JournalError(
-            "a sample and a limit exclude each other: a sample is drawn from all dialogues, a "
-            "limit takes the first ones. Give one of them."
-        )
     positions = list(range(len(corpus)))
     if sample is not None:
         positions = sample_dialogues(corpus, sample, seed)

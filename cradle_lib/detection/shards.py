@@ -31,13 +31,21 @@ def join(shards: Sequence[Path], out: Path, corpus: Corpus) -> Record:
         The record of the joined journal.
 
     Raises:
-        JournalError: If a shard is missing, named twice, damaged or not finished, or belongs to
-            another run or corpus; or ``out`` exists.
+        JournalError: If a shard is missing, damaged or not finished, or belongs to another run or
+            corpus; or ``out`` exists.
     """
     if out.exists():
         raise JournalError(f"{paths.shown(out)}: is there already. Move it away, or use it.")
+    shards = list(dict.fromkeys(shards))
     parts = [read_answers(path) for path in shards]
-    record = _joined_record(shards, [part for part, _ in parts], corpus)
+    records = [record for record, _ in parts]
+    for path, part in zip(shards, records, strict=True):
+        if part.corpus_fingerprint != corpus.fingerprint:
+            raise JournalError(
+                f"{paths.shown(path)}: was made for {part.corpus} ({part.corpus_fingerprint}), "
+                f"{corpus.name} is {corpus.fingerprint}. Name its corpus with --corpus."
+            )
+    record = joined_record(shards, records, corpus)
     chosen = [d for d in corpus if record.dialogues is None or d.id in record.dialogues]
     places = {dialogue.id: place for place, dialogue in enumerate(chosen)}
     answers = [answer for _, lines in parts for answer in lines if answer.dialogue in places]
@@ -46,59 +54,50 @@ def join(shards: Sequence[Path], out: Path, corpus: Corpus) -> Record:
     if missing:
         raise JournalError(
             f"{len(missing):,} of {len(asked):,} user turns are not answered in the shards, the "
-            f"first one in dialogue {min(missing)[0]}. Finish them with `cradle infer --shard`."
+            f"first one in dialogue {min(missing)[0]}. Name all shards, and finish them with "
+            "`cradle infer --shard`."
         )
     # A stable sort: of two answers to one question the later one stays the later one.
     answers.sort(key=lambda answer: (places[answer.dialogue], answer.turn))
-    with replacing(out) as part:
-        part.write_bytes(b"".join([to_bytes(record), *map(to_bytes, answers)]))
+    with replacing(out) as file:
+        file.write_bytes(b"".join([to_bytes(record), *map(to_bytes, answers)]))
     return record
 
 
-def _joined_record(shards: Sequence[Path], records: Sequence[Record], corpus: Corpus) -> Record:
-    """Checks that the records are those of all shards of one run, and makes the run's record."""
+def joined_record(files: Sequence[Path], records: Sequence[Record], corpus: Corpus) -> Record:
+    """Makes the record of a run from those of its journal or of its shards.
+
+    Its dialogues are ``None`` if they are all, or unknown because a shard is missing.
+
+    Raises:
+        JournalError: If there is no record, or they belong to different runs.
+    """
     if not records:
-        raise JournalError("no shard was named. Name all shards of a run.")
-    first, everything = records[0], [dialogue.id for dialogue in corpus]
-    for path, record in zip(shards, records, strict=True):
-        if record.corpus_fingerprint != corpus.fingerprint:
-            raise JournalError(
-                f"{paths.shown(path)}: was made for {record.corpus} ({record.corpus_fingerprint}), "
-                f"{corpus.name} is {corpus.fingerprint}. Name its corpus with --corpus."
-            )
+        raise JournalError("no journal was named. Name at least one.")
+    first = records[0]
+    for path, record in zip(files, records, strict=True):
         if differences := first.differences(record):
             other = "; ".join(
                 f"{name} is {here!r:.80}, there {there!r:.80}" for name, there, here in differences
             )
             raise JournalError(
-                f"{paths.shown(path)}: belongs to another run than {paths.shown(shards[0])}: "
-                f"{other}. Only the shards of one run can be joined."
+                f"{paths.shown(path)}: belongs to another run than {paths.shown(files[0])}: "
+                f"{other}. Only the shards of one run can be read together."
             )
-    count = parse_shard(first.shard or "0/1")[1]
-    found = {
-        str(record.shard): everything if record.dialogues is None else record.dialogues
-        for record in records
-    }
-    wanted = [f"{index}/{count}" for index in range(count)]
-    if sorted(found) != sorted(wanted) or len(records) != count:
-        there = ", ".join(str(record.shard) for record in records)
-        raise JournalError(
-            f"{paths.shown(shards[0])}: expected the shards {', '.join(wanted)}, each once, found "
-            f"{there}. Make the missing ones with `cradle infer --shard`."
-        )
-    named = set().union(*found.values())
-    chosen = [name for name in everything if name in named]
-    if any(chosen[index::count] != found[f"{index}/{count}"] for index in range(count)):
-        raise JournalError(
-            f"{paths.shown(shards[0])}: its shards are over different choices of dialogues. Make "
-            "all with the same limit or --sample."
-        )
+    if len(records) == 1 and first.shard is None:
+        return first
+    shards = {record.shard for record in records if record.shard is not None}
+    complete = all(len(shards) >= parse_shard(shard)[1] for shard in shards)
+    parts = [record.dialogues for record in records if record.dialogues is not None]
+    named = set().union(*parts)
+    chosen = [dialogue.id for dialogue in corpus if dialogue.id in named]
+    known = complete and len(parts) == len(records) and len(chosen) < len(corpus)
     costs = [record.max_cost for record in records if record.max_cost is not None]
     return first.model_copy(
         update={
             "shard": None,
-            "dialogues": None if chosen == everything else chosen,
-            "max_cost": sum(costs) if len(costs) == count else None,
+            "dialogues": chosen if known else None,
+            "max_cost": sum(costs) if len(costs) == len(records) else None,
             "started": min(record.started for record in records),
         }
     )

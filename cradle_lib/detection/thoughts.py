@@ -8,8 +8,6 @@ themselves at the end of the prompt, so that the text of the model has the closi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 _WORD: Final = r"(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|cot)"
@@ -35,7 +33,7 @@ _FORMS: Final = (
     (r"<unused94>()thought\b", r"<unused95>()"),
     (r"<\|inner_prefix\|>()", r"<\|inner_suffix\|>()"),
 )
-_MARKER: Final = re.compile(
+MARKER: Final = re.compile(
     "|".join(f"{marker}" for form in _FORMS for marker in form), re.IGNORECASE
 )
 # What some models put around the answer that follows a thought.
@@ -46,29 +44,28 @@ _FRAME: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
-    """A marker in a text.
-
-    Attributes:
-        start: Where it begins.
-        end: Where it ends.
-        kind: Number of its form, and the name in it; the same for both ends of a thought.
-        closes: Whether it ends a thought.
-    """
-
-    start: int
-    end: int
-    kind: tuple[int, str]
-    closes: bool
-
-
-def markers(text: str) -> Iterator[Marker]:
-    """Finds all markers of thoughts in a text, from left to right."""
-    for found in _MARKER.finditer(text):
+def _split(text: str) -> tuple[str, str | None]:
+    """Gives a text without its thoughts, and the marker of the thought in which it ends, if any."""
+    kept: list[str] = []
+    opened: tuple[tuple[int, str], re.Match[str]] | None = None
+    end, thought = 0, False
+    for found in MARKER.finditer(text):
         place = found.lastindex or 1
         form, closes = divmod(place - 1, 2)
-        yield Marker(*found.span(), (form, found[place].lower()), bool(closes))
+        # The same for both ends of a thought.
+        kind = form, found[place].lower()
+        if not closes:
+            opened = opened or (kind, found)
+            continue
+        if opened is None:
+            kept.clear()
+        elif opened[0] == kind:
+            kept.append(text[end : opened[1].start()])
+        else:
+            continue
+        opened, end, thought = None, found.end(), True
+    answer = "".join(kept) + text[end:]
+    return _FRAME.sub("", answer) if thought else answer, opened[1][0] if opened else None
 
 
 def spoken(text: str) -> str:
@@ -77,33 +74,12 @@ def spoken(text: str) -> str:
     A closing marker without an opening one ends a thought that the prompt began: all text before
     it is taken out. A thought that is never closed stays.
     """
-    kept: list[str] = []
-    opened: Marker | None = None
-    end, thought = 0, False
-    for marker in markers(text):
-        if not marker.closes:
-            opened = opened or marker
-            continue
-        if opened is None:
-            kept.clear()
-        elif opened.kind == marker.kind:
-            kept.append(text[end : opened.start])
-        else:
-            continue
-        opened, end, thought = None, marker.end, True
-    answer = "".join(kept) + text[end:]
-    return _FRAME.sub("", answer) if thought else answer
+    return _split(text)[0]
 
 
 def open_marker(text: str) -> str | None:
     """Gives the marker of the thought in which a text ends; ``None`` if it ends outside of one."""
-    opened: Marker | None = None
-    for marker in markers(text):
-        if not marker.closes:
-            opened = opened or marker
-        elif opened is None or opened.kind == marker.kind:
-            opened = None
-    return None if opened is None else text[opened.start : opened.end]
+    return _split(text)[1]
 
 
 def is_open(text: str) -> bool:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from cradle_lib.detection.benchmark import benchmark_results
-from cradle_lib.errors import BookError
 
 ROWS = [
     {"name": "one <generate>", "ratio": 13.5, "target": 12, "turns_per_second": 5.25,
@@ -19,17 +15,11 @@ ROWS = [
 ]  # fmt: skip
 
 
-def written(tmp_path: Path, content: Any) -> Path:
-    path = tmp_path / "inference.json"
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return tmp_path
-
-
 def test_each_comparison_is_a_row_with_its_verdict(tmp_path: Path) -> None:
     machine = {"processor": "x86", "cores": 2, "load_before": 0.1}
-    frame = benchmark_results(
-        folder=written(tmp_path, {"machine": machine, "rows": ROWS, "caveat": "Once."})
-    )
+    content = {"machine": machine, "rows": ROWS, "caveat": "Once."}
+    (tmp_path / "inference.json").write_text(json.dumps(content))
+    frame = benchmark_results(folder=tmp_path)
     assert frame["name"].tolist() == ["one <generate>", "pace", "only a name"]
     assert frame["ratio"].tolist()[:2] == [13.5, 0.59]
     assert frame["reached"].tolist()[:2] == [True, False]
@@ -38,10 +28,3 @@ def test_each_comparison_is_a_row_with_its_verdict(tmp_path: Path) -> None:
     assert frame.attrs == {
         "machine": "processor x86, cores 2, load before 0.1", "caveat": "Once."
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("content", ["{", {"rows": [{"ratio": 2}]}])
-def test_a_damaged_file_is_named_in_one_line(tmp_path: Path, content: Any) -> None:
-    with pytest.raises(BookError, match=r"inference\.json: .*Make it again: `make bench`") as error:
-        benchmark_results(folder=written(tmp_path, content))
-    assert "\n" not in str(error.value)

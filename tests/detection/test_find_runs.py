@@ -150,8 +150,6 @@ def test_a_run_that_is_not_finished_is_shown_as_far_as_it_goes(home: Path, forty
     (home / JOURNAL).write_bytes(b"".join(lines[:-1]))
     [part] = stored_runs(forty, ["keyword"])
     assert (len(part.corpus), part.is_finished, part.covers_corpus) == (4, False, False)
-    with pytest.raises(JournalError, match="4 of the run's 5 dialogues are complete"):
-        load_run(resolve("keyword"), forty)
     # Nothing complete at all: it is left out of the default set, and named if it is asked for.
     (home / JOURNAL).write_bytes(b"".join(lines[:2]))
     run_model("always-none", forty)

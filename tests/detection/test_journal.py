@@ -232,15 +232,7 @@ def test_lines_of_two_runs_in_one_file_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_is_one_clear_error(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.jsonl")
-    (tmp_path / "zero.jsonl").symlink_to("/dev/zero")
-    for name in ("pipe.jsonl", "zero.jsonl", "."):
-        with pytest.raises(JournalError, match=r"can't be read .*Name the file"):
-            read_journal(tmp_path / name)
-    with (
-        pytest.raises(JournalError, match="a device or a pipe, not a file"),
-        Journal.open(tmp_path / "pipe.jsonl", make_record()),
-    ):
-        pass
+    with pytest.raises(JournalError, match=r"can't be read .*Name the file"):
+        read_journal(tmp_path)
     with pytest.raises(JournalError, match="there is no journal"):
         read_journal(tmp_path / "absent.jsonl")

@@ -201,10 +201,6 @@ def test_a_partial_run_is_refused_unless_asked_for_and_predictions_can_be_restri
     part = whole.subset(corpus.subset([2, 0], "part"))
     assert part.masks.tolist() == [BITS["confirm_RA_past"], 0, BITS["alert_past"], 0]
     assert part.answers == ("confirm_RA_past", "none", "alert_past", "none")
-    with pytest.raises(JournalError, match="d0001"):
-        part.subset(corpus)
-    with pytest.raises(JournalError, match="a sample and a limit exclude each other"):
-        run(always_none, corpus, out=tmp_path, sample=2, limit=1)
 
 
 REMOTE = Model.model_validate(

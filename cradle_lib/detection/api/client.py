@@ -93,7 +93,7 @@ class Remote(Engine):
         wanted = {name: value for name, value in self.settings().items() if value is not None}
         self._parameters = wanted | self.decoding.extra
         self._dispatcher: Dispatcher | None = None
-        self._reported_missing = self._reported_other = False
+        self._reported: set[str] = set()
         # The model that answered first, as the service calls it.
         self._served: str | None = None
         # The last whole prompt of each dialogue, and its tokens.
@@ -212,7 +212,12 @@ class Remote(Engine):
         seconds = clock() - started
         if isinstance(found, Answer):
             found = self._require_untruncated(prompt, found)
-            self._report_missing_ending(found)
+            if found.ending is not None and found.outcome is not Outcome.FAILED:
+                self._report_once(
+                    "ending",
+                    f"{self.place} does not say how its answers end. They count as complete, and "
+                    'each is recorded with "ending": "missing".',
+                )
             served = self.clean(found.served) if found.served else None
             self._report_other_model(served)
             return replace(
@@ -259,27 +264,21 @@ class Remote(Engine):
         shown = EngineError(answer.reason or "").with_traceback(error.__traceback__)
         return replace(answer, error=shown)
 
-    def _report_missing_ending(self, answer: Answer) -> None:
-        """Says once that the service does not report how its answers end."""
-        if answer.ending is None or answer.outcome is Outcome.FAILED or self._reported_missing:
-            return
-        self._reported_missing = True
-        self.options.notice(
-            f"{self.model.name}: {self.place} does not say how its answers end. They count as "
-            'complete, and each is recorded with "ending": "missing".'
-        )
-
     def _report_other_model(self, served: str | None) -> None:
-        """Says once that a run's answers come from different models, providers or versions."""
+        """Reports that a run's answers come from different models, providers or versions."""
         self._served = self._served or served
-        if served is None or served == self._served or self._reported_other:
-            return
-        self._reported_other = True
-        self.options.notice(
-            f"{self.model.name}: some answers come from {self._served}, others from {served}. Each "
-            "is recorded with its own. If the service can be asked for one model and one provider, "
-            "do so under `extra`, and start the run again."
-        )
+        if served not in (None, self._served):
+            self._report_once(
+                "served",
+                f"some answers come from {self._served}, others from {served}. Each is recorded "
+                "with its own. If the service can be asked for one model and one provider, do so "
+                "under `extra`, and start the run again.",
+            )
+
+    def _report_once(self, topic: str, sentence: str) -> None:
+        if topic not in self._reported:
+            self._reported.add(topic)
+            self.options.notice(f"{self.model.name}: {sentence}")
 
     def _require_untruncated(self, prompt: Prompt, answer: Answer) -> Answer:
         """Fails an answer to a prompt that the server has silently cut to its context length.

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator
 
-from cradle_lib.detection.thoughts import is_open, markers, open_marker
+from cradle_lib.detection.thoughts import MARKER, is_open, open_marker
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import LABELS, NONE
 
@@ -157,7 +157,7 @@ class Chat:
 
     def without_special(self, text: str) -> str:
         """Removes special tokens from an answer, except those in markers of thoughts."""
-        spans = [(marker.start, marker.end) for marker in markers(text)]
+        spans = [marker.span() for marker in MARKER.finditer(text)]
 
         def kept(token: re.Match[str]) -> str:
             marks = any(start <= token.start() and token.end() <= end for start, end in spans)
@@ -191,10 +191,10 @@ class Chat:
         It may if the chat template or the vocabulary has markers of thoughts, unless the template
         has opened and closed an empty thought before the answer.
         """
-        if any(markers(self._after_question)):
+        if MARKER.search(self._after_question):
             return is_open(self._after_question)
         texts = (str(self._tokenizer.chat_template or ""), *self._known.values())
-        return any(any(markers(text)) for text in texts)
+        return any(MARKER.search(text) for text in texts)
 
     def ends(self, lm: Any, shipped: Any) -> frozenset[int]:
         """Finds all tokens that end an answer, whichever part of a checkpoint names them.
