@@ -217,8 +217,8 @@ def _differences(stated: Any, derived: Any, place: str) -> Iterator[str]:
         stated, derived = _by_name(stated), _by_name(derived)
     if isinstance(derived, dict):
         for name, value in derived.items():
-            if name == "cleaned":
-                # Bundles of earlier versions do not state it.
+            if name in ("cleaned", "coverage"):
+                # Bundles of earlier versions do not state them under this name.
                 continue
             found = stated.get(name) if isinstance(stated, dict) else None
             yield from _differences(found, value, f"{place}, {name}")
