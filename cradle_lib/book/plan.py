@@ -131,19 +131,15 @@ def load_plan(
     ``models`` are the ids that ``{model}`` stands for.
 
     Raises:
-        BookError: If the plan is malformed, a name is used twice, a page reads from one that
-            does not exist, or a notebook does not declare a parameter.
+        BookError: If the plan is malformed, a name is used twice, or a notebook does not declare a
+            parameter.
     """
     corpus = corpus or BookCorpus()
     plan = read_plan(project.plan)
-    names = [entry.page for entry in plan]
     pages: dict[str, Page] = {}
     for entry in plan:
-        if names.count(entry.page) > 1:
+        if entry.page in pages:
             raise BookError(f"two entries have the same page {entry.page!r}", path=project.plan)
-        if unknown := {*entry.after} - {*names}:
-            problem = f"page {entry.page!r} comes after {min(unknown)!r}, which is no entry"
-            raise BookError(problem, path=project.plan, hint=f"Entries: {', '.join(names)}.")
         notebook = Notebook.read(project.notebooks / entry.notebook)
         notebook.check_parameters(entry.parameters)
         providers = [each.page for each in plan if entry.runs and each.provides]

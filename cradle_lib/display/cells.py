@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import pandas as pd
 
-from cradle_lib.errors import BookError
 from cradle_lib.formatting import dollars
 
 MISSING: Final = "\N{EN DASH}"
@@ -78,9 +77,6 @@ def write(number: float, how: str = "number") -> str:
         how: A unit of :data:`UNITS` (a share and points are shown per 100, points with their
             sign), with other decimals as in ``share:2``, or a format string with one pair of
             braces.
-
-    Raises:
-        BookError: If the unit is unknown.
     """
     if math.isnan(number):
         return MISSING
@@ -89,8 +85,6 @@ def write(number: float, how: str = "number") -> str:
     if "{" in how:
         return how.format(number)
     unit, _, decimals = how.partition(":")
-    if unit not in UNITS:
-        raise BookError(f"no unit is called {how!r}. Use one of {', '.join(UNITS)}")
     if unit == "p" and number < _SMALLEST_P:
         return f"< {_SMALLEST_P}"
     if unit == "dollars" and not decimals:

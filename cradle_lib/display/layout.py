@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -75,20 +74,9 @@ class Layout:
     def cells(self, frame: pd.DataFrame) -> Cells:
         """Gives the headings of columns, the cells of rows, and the group of each row.
 
-        Refuses columns that have text for numbers, and two rows for one cell.
+        Refuses two rows for one cell.
         """
-        for name in _ESTIMATE:
-            if name in frame.columns and not pd.api.types.is_numeric_dtype(frame[name]):
-                raise BookError(
-                    f"column {name!r} has the type {frame[name].dtype}, where numbers belong. "
-                    "Undefined values are NaN, not text"
-                )
-        heads, rows, groups = self._pivoted(frame) if self.columns else self._listed(frame)
-        for head, times in Counter(heads).items():
-            if times > 1:
-                title = ", ".join(filter(None, head))
-                raise BookError(f"two columns are called {title!r}. Tell them apart with `titles`")
-        return heads, rows, groups
+        return self._pivoted(frame) if self.columns else self._listed(frame)
 
     def _listed(self, frame: pd.DataFrame) -> Cells:
         """Each row of the frame is a row of the table."""

@@ -183,9 +183,7 @@ def show(
         choice of tables.
 
     Raises:
-        BookError: If the caption is empty, the frame has no columns with cells, a column that is
-            named is not there or not of numbers, a unit is unknown, or two rows of the frame are
-            for the same cell.
+        BookError: If the caption is empty, or two rows of the frame are for the same cell.
     """
     if not clean(caption):
         raise BookError("a table needs a caption: one sentence that says what it shows")

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import matplotlib
 import pandas as pd
@@ -156,21 +156,19 @@ def show_figure(
         notice if the data are empty or the corpus lacks what is needed.
 
     Raises:
-        BookError: If the alternative text or the caption is empty, or the drawing is none of
-            matplotlib's or seaborn's.
+        BookError: If the alternative text or the caption is empty.
     """
     alt, caption = clean(alt), clean(caption)
     why = lacks(needs)
     if why or (data is not None and not len(data)):
-        if isinstance(figure := getattr(drawing, "figure", None), Figure):
-            pyplot.close(figure)
+        # A function has no figure yet.
+        if isinstance(drawn := getattr(drawing, "figure", None), Figure):
+            pyplot.close(drawn)
         return Notice(f"{why or 'There are no data.'} Not shown: {caption}")
     if callable(drawing):
         with theme():
             drawing = drawing(data)
-    figure = getattr(drawing, "figure", None)
-    if not isinstance(figure, Figure):
-        raise BookError(f"a {type(drawing).__name__} is no drawing of matplotlib or seaborn")
+    figure: Any = drawing.figure
     try:
         if not alt or not caption:
             raise BookError("a figure needs an alternative text (`alt`) and a caption")

@@ -146,9 +146,8 @@ def compare(
         The comparison.
 
     Raises:
-        ScoringError: If there are fewer than two runs, two share a name, no permutation is
-            asked for, the conventions ask for the harmonic macro F1, or their signatures
-            differ.
+        ScoringError: If there are fewer than two runs, two share a name, the conventions ask for
+            the harmonic macro F1, or their signatures differ.
     """
     called = tuple(names) if names is not None else tuple(run.record.name for run in runs)
     if len(runs) < 2 or len(called) != len(runs) or len(set(called)) != len(runs):
@@ -160,8 +159,6 @@ def compare(
             "the test is about the mean of the labels' F1, and not about the harmonic macro F1. "
             "Compare without macro_f1=harmonic; `cradle score` gives both."
         )
-    if permutations < 1:
-        raise ScoringError(f"{permutations} permutations. A test needs at least 1.")
     signatures: dict[Level, Signature] = {}
     scored: dict[Level, list[Evaluation]] = {}
     for level in LEVELS:

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, CONFIRM_MASK, LABELS
 from cradle_lib.scoring.conventions import Level, MacroF1
 from cradle_lib.statistics.rates import Floats, f1, ratio
@@ -74,12 +73,8 @@ def scores(
 ) -> Scores:
     """Computes all scores from summed counts, as :attr:`.Counts.total`, with any leading axes.
 
-    The harmonic mean of two zeros is ``zero_division``. Refuses a last axis of other than 51
-    entries.
+    The harmonic mean of two zeros is ``zero_division``.
     """
-    width = 3 * len(LABELS) + 3
-    if total.shape[-1:] != (width,):
-        raise ScoringError(f"totals have shape {total.shape}. The last axis must have {width}.")
     tallies, (units, exact, jaccard) = split(total, level)
     by_label = precision_recall_f1(tallies, zero_division)
     macro_precision, macro_recall, macro = (each.mean(axis=-1) for each in by_label)

@@ -44,7 +44,6 @@ def test_the_text_of_dialogues_is_a_choice_of_the_environment(text: bool) -> Non
         ("notebook: words.ipynb", "notebook: ../words.ipynb", r"pages\.0\.notebook"),
         ("after: [run]", "before: [run]", r"pages\.2\.before: Extra"),
         ("page: table", "page: words", r"same page"),
-        ("after: [run]", "after: [runs]", r"after 'runs', which is no entry"),
         ("pages:", "pages: [", r"can't be read"),
     ],
 )

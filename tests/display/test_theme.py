@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable
 from html.parser import HTMLParser
 from itertools import combinations
 from xml.etree import ElementTree
@@ -213,9 +212,3 @@ def test_a_figure_without_alternative_text_or_caption_is_refused(alt: str, capti
     with pytest.raises(BookError, match="needs an alternative text"):
         show_figure(bars(), alt=alt, caption=caption)
     assert pyplot.get_fignums() == []
-
-
-@pytest.mark.parametrize("what", [3, lambda data: None])
-def test_what_is_no_drawing_is_refused(what: Callable[[object], None] | int) -> None:
-    with pytest.raises(BookError, match="is no drawing of matplotlib or seaborn"):
-        show_figure(what, pd.DataFrame({"x": [1]}), alt="a", caption="c")  # type: ignore[arg-type]

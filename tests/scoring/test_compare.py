@@ -84,8 +84,6 @@ def test_runs_that_can_not_be_compared_are_refused(runs: list[Predictions]) -> N
     for wrong in (runs[:1], runs[:2]):
         with pytest.raises(ScoringError, match="Name two or more, each once"):
             compare(wrong)
-    with pytest.raises(ScoringError, match="at least 1"):
-        compare(runs, names=["a", "b", "c"], permutations=0)
 
 
 def test_the_power_note_is_the_textbook_formula(runs: list[Predictions]) -> None:
