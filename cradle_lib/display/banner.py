@@ -99,7 +99,7 @@ def banner(
             size = len(corpus if run.record.dialogues is None else run.record.dialogues)
             text = (
                 f"{run.record.name}: {len(run.corpus):,} of {_dialogues(size)} answered so far; "
-                "the page shows these only. `cradle infer` goes on."
+                "the page shows these only. `cradle infer` resumes the run."
             )
             notices.append(("Not finished", text))
     return Banner((*line, here), tuple(rows), tuple(notices), bool(runs))
