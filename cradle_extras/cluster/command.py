@@ -98,7 +98,14 @@ def cluster(
         file.unlink()
         file.with_name(f".{file.name}.lock").unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
-    report_run(settings, corpus, journal, sample=given["sample"], as_json=given["as_json"])
+    report_run(
+        settings,
+        given["corpus"],
+        given["split"],
+        journal,
+        sample=given["sample"],
+        as_json=given["as_json"],
+    )
 
 
 def _parse(words: Sequence[str]) -> dict[str, Any]:

@@ -1,10 +1,9 @@
-from .api.costs import estimate_costs as estimate_costs
-from .api.costs import run_usage as run_usage
+from .api.money import estimate_costs as estimate_costs
+from .api.money import run_usage as run_usage
 from .benchmark import benchmark_results as benchmark_results
 from .engine import Engine as Engine
 from .engine import Options as Options
 from .engine import make_engine as make_engine
-from .find_runs import corpus_options as corpus_options
 from .find_runs import dev_runs as dev_runs
 from .find_runs import repeated_runs as repeated_runs
 from .find_runs import stored_runs as stored_runs

@@ -5,7 +5,6 @@ A journal that ships with the repository takes precedence over one under ``runs/
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -51,7 +50,7 @@ def load_run(
         wanted = paths.shown(journal_path(entry, corpus, history))
         raise NoRunError(
             f"{wanted}: there is no run of {entry.name} over {corpus.name}. "
-            f"Make it with `{infer_command(entry, corpus, history)}`."
+            "Make it with `cradle infer`, or `run_model` for a function."
         )
     return load_predictions(path, corpus, partial=partial)
 
@@ -104,7 +103,7 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
     if not found:
         raise NoRunError(
             f"no model of the default set has been run over {corpus.name}. "
-            f"Make a run with `{infer_command(registry['keyword'], corpus)}`."
+            "Make a run with `cradle infer`, for instance with `--model keyword`."
         )
     return found
 
@@ -154,33 +153,6 @@ def repeated_runs(corpus: Corpus) -> dict[str, list[Predictions]]:
             system = path.parents[2].name
             found.setdefault(system, []).append(load_predictions(path, corpus, partial=True))
     return found
-
-
-def infer_command(entry: Model, corpus: Corpus, history: History = "self") -> str:
-    """Gives the command that makes a run over this corpus, for a shell at the top of the project.
-
-    Without an entry in the registry, it is the call that runs a function, or a command whose
-    settings the user has to repeat.
-    """
-    if entry.engine == "function":
-        return f"run_model(..., name={entry.name!r})"
-    model = "SPEC [--set NAME=VALUE]" if entry.group == "own" else entry.id
-    words = corpus_options(corpus)
-    words += ["--set", f"history={history}"] if history != "self" else []
-    words += ["--sample", str(entry.sample)] if entry.sample is not None else []
-    return f"cradle infer --model {model} {shlex.join(words)}".strip()
-
-
-def corpus_options(corpus: Corpus) -> list[str]:
-    """Gives the options by which a command finds a corpus again; none for the default one."""
-    path = corpus.path
-    if path is None:
-        return []
-    for name, folder in {"surrogate": paths.SURROGATE, "hub": paths.RELEASE}.items():
-        if corpus.name.startswith(f"{name}-") and path.parent == folder:
-            words = ["--corpus", name] if name != "surrogate" else []
-            return words + (["--split", path.stem] if path.stem != "test" else [])
-    return ["--corpus", paths.shown(path)]
 
 
 def common_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:

@@ -246,8 +246,10 @@ class Model(_Strict):
             raise ValueError(f"{host} is not on this machine or network: say 'remote: true'")
         if self.is_service and self.remote and self.key is None:
             raise ValueError(f"a remote model with engine {self.engine} needs 'key'")
-        if self.prices and not self.is_service:
-            raise ValueError(f"engine {self.engine} calls no service, so it has no 'prices'")
+        if (self.prices or self.base_url or self.key) and not self.is_service:
+            raise ValueError(
+                f"engine {self.engine} calls no service, so it has no 'base_url', 'key' or 'prices'"
+            )
         return self
 
 

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cradle_lib import paths, strict_yaml
 from cradle_lib.detection.baselines.function import id_of
-from cradle_lib.detection.model import Decoding, Model, faults, is_here
+from cradle_lib.detection.model import Model, faults, is_here
 from cradle_lib.errors import RegistryError
 
 _ENGINES: Final = {"hf": "wave", "openai": "openai", "anthropic": "anthropic"}
@@ -100,25 +100,19 @@ def resolve(
         RegistryError: If there is no such entry, a spec can't be read, or a setting does not
             fit the engine.
     """
+    given: dict[str, Any] = {"name": name, "engine": engine, "base_url": base_url, "prompt": prompt}
+    given["key"] = None if key is None else {"variable": key}
     if isinstance(model, str) and ":" in model:
-        fields = _fields(model, name, engine, base_url, key)
+        fields = _read_spec(model, base_url)
     else:
         entry = find_model(model, registry or load_registry()) if isinstance(model, str) else model
-        changed: dict[str, Any] = {"engine": engine, "base_url": base_url, "name": name}
-        changed["key"] = None if key is None else {"variable": key}
-        given = {field: value for field, value in changed.items() if value is not None}
-        fields = entry.model_dump() | given
+        fields = entry.model_dump()
+    fields |= {field: value for field, value in given.items() if value is not None}
     if adapter is not None:
         if not str(model).startswith("hf:"):
             raise RegistryError(f"{model}: an adapter goes with weights: hf:BASE")
         fields["id"] = id_of(f"{fields['id']}-{Path(str(adapter)).name}")
         fields["weights"] = f"{fields['weights']} + {adapter}"
-    fields |= {} if prompt is None else {"prompt": prompt}
-    if wrong := sorted(decoding.keys() - Decoding.model_fields.keys()):
-        raise RegistryError(
-            f"{model}: no setting {', '.join(wrong)}. "
-            f"There are: {', '.join(Decoding.model_fields)}."
-        )
     settings = {setting: value for setting, value in decoding.items() if value is not None}
     if settings:
         fields["decoding"] = (fields.get("decoding") or {}) | settings
@@ -128,26 +122,19 @@ def resolve(
         raise RegistryError(f"{model}: {faults(error)}") from error
 
 
-def _fields(
-    spec: str, name: str | None, engine: str | None, base_url: str | None, key: str | None
-) -> dict[str, Any]:
+def _read_spec(spec: str, base_url: str | None) -> dict[str, Any]:
+    """Gives the fields of a spec's entry; a service at ``base_url`` may be on this machine."""
     scheme, _, weights = spec.partition(":")
     if scheme not in _ENGINES or not weights.strip() or not id_of(weights):
         raise RegistryError(f"no model {spec!r}. Expected {_FORMS}, or an id in models.yml.")
-    fields: dict[str, Any] = {
+    remote = scheme in _KEYS and not is_here(base_url or "")
+    return {
         "id": id_of(f"{scheme}-{weights}"),
-        "name": name or weights,
+        "name": weights,
         "group": "own",
-        "engine": engine or _ENGINES[scheme],
+        "engine": _ENGINES[scheme],
         "weights": weights,
         "decoding": {},
+        "remote": remote,
+        "key": {"variable": _KEYS[scheme]} if remote else None,
     }
-    if scheme == "hf":
-        if base_url or key:
-            raise RegistryError(f"{spec}: local weights take no base_url and no key")
-        return fields
-    fields["base_url"] = base_url
-    fields["remote"] = base_url is None or not is_here(base_url)
-    if key or fields["remote"]:
-        fields["key"] = {"variable": key or _KEYS[scheme]}
-    return fields

@@ -95,7 +95,7 @@ def test_stored_runs_are_named_by_their_model_and_an_id_is_never_a_path(
     monkeypatch.setattr(paths, "SHIPPED_RUNS", corpus.parent)
     dotted = cradle("keyword", "qwen2.5-72b", "--corpus", corpus, *QUICK)
     assert isinstance(dotted.exception, CradleError)
-    assert "cradle infer --model qwen2.5-72b" in str(dotted.exception)
+    assert "qwen2.5-72b.jsonl: there is no run of" in str(dotted.exception)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "keyword").write_text("not a journal\n", encoding="utf-8")
     done = cradle("keyword", "always-none", "--corpus", corpus, *QUICK)

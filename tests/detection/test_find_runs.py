@@ -3,18 +3,15 @@
 # ruff: noqa: F811
 from __future__ import annotations
 
-import re
-import shlex
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from cradle_lib import paths
-from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.corpus import Corpus
 from cradle_lib.detection import (
     Journal,
     Model,
@@ -25,7 +22,6 @@ from cradle_lib.detection import (
     load_predictions,
     load_registry,
     read_journal,
-    resolve,
     run_model,
     stored_runs,
 )
@@ -87,24 +83,6 @@ def test_a_model_is_run_once_over_its_sample_and_its_journal_used_after_that(
     assert [run.record.model for run in stored_runs(forty, ["keyword"])] == ["keyword"]
 
 
-def test_the_command_for_a_missing_run_makes_that_run(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = home / "my dialogues; and more.csv"
-    rows = ["turn_id,text,labels", "0,User: I have been hurting myself.,confirm_SH_ongoing"]
-    file.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    monkeypatch.chdir(home)
-    loaded, entry = load_corpus(file), resolve("always-none")
-    with pytest.raises(JournalError) as missing:
-        load_run(entry, loaded, "gold")
-    [command] = re.findall(r"`(.*)`", str(missing.value))
-    program, *arguments = shlex.split(command)
-    assert program == "cradle"
-    done = CliRunner().invoke(main.app, [*arguments, "--out", str(paths.RUNS)])
-    assert done.exit_code == 0, done.output
-    assert len(load_run(entry, loaded, "gold").corpus) == len(loaded)
-
-
 def test_without_names_the_default_models_that_were_run_are_loaded_and_then_ones_own(
     home: Path, forty: Corpus
 ) -> None:
@@ -113,7 +91,7 @@ def test_without_names_the_default_models_that_were_run_are_loaded_and_then_ones
 
     with pytest.raises(JournalError, match="no model of the default set has been run"):
         stored_runs(forty)
-    with pytest.raises(JournalError, match=r"Always none.*surrogate-test.*--model always-none"):
+    with pytest.raises(JournalError, match=r"no run of Always none over surrogate-test"):
         stored_runs(forty, ["always-none"])
     run_model(shy, forty)
     run_model("keyword", forty)
@@ -168,7 +146,7 @@ def test_a_page_never_runs_a_model_or_makes_its_journal_longer(
         begun = run(local, forty, out=home / "begun.jsonl", limit=2)
     monkeypatch.setenv(PAGE, "any")
     monkeypatch.setattr(asking, "run", lambda *_, **__: pytest.fail("a page ran a model"))
-    with pytest.raises(NoRunError, match="cradle infer --model own`"):
+    with pytest.raises(NoRunError, match="no run of Own over"):
         run_model(local, forty)
     journal = journal_path(local, forty)
     journal.parent.mkdir(parents=True)

@@ -16,11 +16,10 @@ from cradle_lib.cli.commands.score import cleaned_note
 from cradle_lib.cli.console import err, out, print_json
 from cradle_lib.cli.money import journal_usage, show_usage
 from cradle_lib.cli.run_bar import RunBar
-from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import (
     OUTCOMES,
     Outcome,
-    corpus_options,
     journal_path,
     read_journal,
 )
@@ -77,12 +76,13 @@ def infer(
             if bar.begun and journal.exists():
                 _show_outcomes(journal, err if as_json else out)
             raise
-    report_run(settings, loaded, journal, sample=sample, shard=shard, as_json=as_json)
+    report_run(settings, corpus, split, journal, sample=sample, shard=shard, as_json=as_json)
 
 
 def report_run(
     settings: opt.RunSettings,
-    corpus: Corpus,
+    corpus: str,
+    split: str,
     journal: Path,
     *,
     sample: int | None,
@@ -108,7 +108,8 @@ def report_run(
     if as_json:
         return
     when = f", when all {shard.partition('/')[2]} shards are made" if shard else ""
-    words = ["cradle", "score", paths.shown(joined_path(journal)), *corpus_options(corpus)]
+    words = ["cradle", "score", paths.shown(joined_path(journal))]
+    words += ["--corpus", corpus, "--split", split]
     words += ["--partial"] if sample is not None or settings.limit is not None else []
     out.print(f"Next{when}: {shlex.join(words)}")
 

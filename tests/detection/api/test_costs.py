@@ -10,8 +10,7 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Journal, Session, estimate_costs, journal_path
-from cradle_lib.detection.api.costs import run_usage
-from cradle_lib.detection.api.money import longest_prompts
+from cradle_lib.detection.api.money import longest_prompts, run_usage
 from cradle_lib.detection.registry import load_registry
 from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template

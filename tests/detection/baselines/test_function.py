@@ -152,9 +152,9 @@ def test_a_spec_becomes_an_entry() -> None:
     [
         ("magic:x", {}, "Expected hf:ORG/NAME"),
         ("hf:", {}, "Expected hf:ORG/NAME"),
-        ("hf:x", {"temprature": 1}, "no setting temprature. There are: max_new_tokens"),
+        ("hf:x", {"temprature": 1}, "field decoding.temprature: Extra inputs"),
         ("hf:x", {"extra": {"top_p": 1}}, "engine wave does not use 'decoding.extra'"),
-        ("hf:x", {"base_url": "http://127.0.0.1:1"}, "no base_url"),
+        ("hf:x", {"base_url": "http://127.0.0.1:1"}, "has no 'base_url'"),
         ("hf:x", {"engine": "none"}, "no engine 'none'"),
         ("nobody", {}, "no model 'nobody' in the registry"),
     ],
