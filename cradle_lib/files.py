@@ -1,11 +1,8 @@
-"""Atomic writing of files, listing of folders, and reading with a size limit."""
+"""Atomic writing of files, and listing of folders."""
 
 from __future__ import annotations
 
-import errno
-import os
 import secrets
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -71,27 +68,3 @@ def is_hidden(path: str) -> bool:
         part.startswith((".", "~$")) or part.endswith("~") or part.casefold() in _LEFT_BEHIND
         for part in parts
     )
-
-
-def read_bounded(path: Path, most: int) -> bytes:
-    """Reads a file from outside, of at most ``most`` bytes.
-
-    Raises:
-        OSError: If it can't be read, is no ordinary file (a device or a pipe, which may have no
-            end), or is larger; :attr:`OSError.strerror` says which.
-    """
-    require_ordinary(path)
-    with path.open("rb") as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise OSError(errno.EFBIG, f"more than {most:,} bytes", str(path))
-    return content
-
-
-def require_ordinary(path: Path) -> None:
-    """Refuses, with an :class:`OSError`, a folder, a device, a pipe, and a file that is missing."""
-    mode = path.stat().st_mode
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "a device or a pipe, not a file", str(path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from cradle_extras.bundle.archive import read_archive
 from cradle_extras.construction.writers.bank import Bank
 from cradle_extras.label_studio.text_folder import read_folder
 from cradle_lib.errors import CorpusError
-from cradle_lib.files import is_hidden, read_bounded, replacing, visible_files
+from cradle_lib.files import is_hidden, replacing, visible_files
 
 
 def test_a_file_is_replaced_when_all_went_well(tmp_path: Path) -> None:
@@ -50,19 +49,6 @@ def test_nothing_is_written_through_a_link_that_waits_under_a_known_name(tmp_pat
     assert victim.read_text() == "kept"
     assert (tmp_path / "table.csv").read_text() == "new"
     assert not (tmp_path / "table.csv").is_symlink()
-
-
-def test_what_may_have_no_end_is_not_read(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(OSError, match="a device or a pipe, not a file"):
-            read_bounded(path, 10)
-    with pytest.raises(IsADirectoryError):
-        read_bounded(tmp_path, 10)
-    (tmp_path / "x").write_bytes(b"12345")
-    assert read_bounded(tmp_path / "x", 5) == b"12345"
-    with pytest.raises(OSError, match="more than 4 bytes"):
-        read_bounded(tmp_path / "x", 4)
 
 
 LEFT_BEHIND = (

@@ -5,13 +5,12 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Mapping
-from io import BytesIO
 from pathlib import Path
 from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.errors import JournalError
-from cradle_lib.files import is_hidden, read_bounded, replacing
+from cradle_lib.files import is_hidden, replacing
 
 # Fifty times a run of the largest model over the paper's test split.
 _LARGEST: Final = 1 << 29
@@ -38,7 +37,7 @@ def read_archive(path: Path) -> dict[str, bytes]:
             a name twice, or unpacks to more than 512 MB.
     """
     try:
-        with zipfile.ZipFile(BytesIO(read_bounded(path, _LARGEST))) as archive:
+        with zipfile.ZipFile(path) as archive:
             files = [e for e in archive.infolist() if not e.is_dir() and not is_hidden(e.filename)]
             names = [entry.orig_filename for entry in files]
             if outside := [name for name in names if set(name) & set("/\\:\0")]:

@@ -16,9 +16,8 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -29,9 +28,7 @@ from cradle_lib.annotation.adjudication import open_turns, voters_of
 from cradle_lib.annotation.table import ROLES, Annotations, Role
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.errors import CorpusError
-from cradle_lib.files import read_bounded, write_text
-
-_LARGEST: Final = 1 << 27
+from cradle_lib.files import write_text
 
 
 class Assignment(BaseModel):
@@ -169,17 +166,11 @@ def read_json(path: Path, hint: str) -> Any:
     """Reads a JSON file that somebody else may have made, gzipped if its name says so.
 
     Raises:
-        CorpusError: If it is missing, unreadable, cut off, too large, or no JSON.
+        CorpusError: If it is missing, unreadable, cut off, or no JSON.
     """
     try:
-        raw = read_bounded(path, _LARGEST)
-        if path.suffix == ".gz":
-            with gzip.open(BytesIO(raw)) as stream:
-                # A few kilobytes can unpack to more than the machine's memory.
-                raw = stream.read(_LARGEST + 1)
-            if len(raw) > _LARGEST:
-                raise EOFError("the file unpacks to more than 128 MB")
-        return strict_json.loads(raw)
+        content = path.read_bytes()
+        return strict_json.loads(gzip.decompress(content) if path.suffix == ".gz" else content)
     except (OSError, EOFError, zlib.error) as error:
         problem = f"can't be read ({getattr(error, 'strerror', None) or error})"
         if isinstance(error, FileNotFoundError):
