@@ -39,7 +39,7 @@ def check_dialogues(
     Args:
         corpus: The corpus.
         kind: Kind of its dialogues: ``annotated`` or ``training``.
-        against: Corpora whose dialogues none may nearly equal.
+        against: Corpora to search for near-duplicates of its dialogues.
 
     Returns:
         One row for each validator.
@@ -62,17 +62,17 @@ def check_dialogues(
 
 
 def contamination(train: Corpus, test: Corpus, threshold: float = THRESHOLD) -> pd.DataFrame:
-    """Counts what a test split shares with the split that a model was trained on.
+    """Counts dialogues and turns that a test split shares with the train split.
 
     Args:
         train: What was learned from.
         test: What is tested on.
-        threshold: Jaccard index of word triples from which on two dialogues nearly equal.
+        threshold: Jaccard index of word triples from which two dialogues count as near-duplicates.
 
     Returns:
-        A row for the dialogues of the test split that nearly equal one of train, one for its user
-        turns whose words a user turn of train has in the same order, and one for those of them
-        that have a label. Turns of fewer than five words are left out: anyone says them.
+        Three rows: dialogues of the test split with a near-duplicate in train; its user turns with
+        the same words in the same order as a user turn of train; and those of them with a label.
+        Turns of fewer than five words are left out.
 
         - ``what`` (str): what is counted; ``number`` (int): how many there are.
         - ``found`` (int): how many of them are in train too; ``value`` (float): their share, NaN
@@ -104,7 +104,7 @@ def _user_words(corpus: Corpus) -> Iterable[tuple[tuple[str, ...], int]]:
 
 
 def check_attempts(made: Construction, posts: Posts) -> pd.DataFrame:
-    """Runs the validators on the first attempt at every plan, to see what its writer can do.
+    """Runs the validators on the first attempt at every plan, to judge its writer.
 
     Args:
         made: The outcome of a construction.

@@ -153,7 +153,7 @@ def load_construction(folder: str | Path, posts: Posts | None = None) -> Constru
         posts: The posts that it was made from; by default the ones that ship.
 
     Returns:
-        The outcome of every plan. A plan that was never asked about counts as failed.
+        The outcome of every plan. A plan without an answer counts as failed.
 
     Raises:
         CradleError: If there is no journal, or the plans are damaged.

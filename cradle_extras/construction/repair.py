@@ -44,8 +44,8 @@ def writing_prompts() -> pd.DataFrame:
     """Gives the full prompts, part by part.
 
     Returns:
-        One row for each line: ``prompt`` (its name), ``part`` (its heading), ``line`` (str). What
-        stands in braces is filled in.
+        One row for each line: ``prompt`` (its name), ``part`` (its heading), ``line`` (str). Words
+        in braces are filled in.
     """
     rows = []
     for template in (*map(write_template, KINDS), repair_template()):

@@ -134,13 +134,12 @@ def adjudicate(annotations: Annotations) -> Adjudication:
     """Adjudicates every annotated dialogue.
 
     Args:
-        annotations: Two annotators for each dialogue; an adjudicator where they differ; a
-            senior where the vote leaves something open.
+        annotations: Two annotators for each dialogue; an adjudicator if they differ; a senior if no
+            majority agrees.
 
     Returns:
-        Gold labels, outcomes and the audit trail. Nobody's vote weighs more for the order
-        in which it came, a label that all gave on a turn stays, and one that nobody gave
-        there is never gold.
+        Gold labels, outcomes and the audit trail. The order of votes does not matter. A label that
+        all gave on a turn is always gold; a label that nobody gave there never is.
 
     Raises:
         CorpusError: If a vote is missing; the message says whose.

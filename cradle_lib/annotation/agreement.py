@@ -95,7 +95,7 @@ def agreement_frame(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Measures how far the two annotators of each team agree.
+    """Measures the agreement between the two annotators of each team.
 
     Args:
         annotations: The labels of all annotators.

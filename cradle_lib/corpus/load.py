@@ -29,8 +29,8 @@ def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus
         split: ``train``, ``dev`` or ``test``; a path is one split already.
 
     Returns:
-        The corpus. The surrogate knows each dialogue's scenario and reveal timing; a file does
-        if it has the columns ``scenario`` and ``timing``.
+        The corpus. Scenario and reveal timing are known for the surrogate, and for files with the
+        columns ``scenario`` and ``timing``.
 
     Raises:
         CorpusError: If there is no such corpus or split, or it can't be read.

@@ -44,7 +44,8 @@ def dialogue_frame(corpus: Corpus) -> pd.DataFrame:
         One row for each dialogue.
 
         - ``dialogue`` (str): its id.
-        - ``turns`` (int): its rows; ``user_turns`` (int): those on which a model is asked.
+        - ``turns`` (int): its rows; ``user_turns`` (int): its user turns, on which models are
+          asked.
         - ``labels``, ``alerts``, ``confirms`` (int): distinct labels on any of its rows, of 16, 2
           and 14.
         - ``scenario`` (categorical): the paper's scenarios in their order, then the corpus' own;
@@ -79,8 +80,8 @@ def label_frame(corpus: Corpus) -> pd.DataFrame:
         One row for each label on each row of the corpus, in its order.
 
         - ``dialogue`` (str): the dialogue's id; ``turn`` (int): ``turn_id``, from 0.
-        - ``position`` (Int64): which of the dialogue's user turns it is, from 1; missing for
-          labels on rows about which no model is asked.
+        - ``position`` (Int64): number of the user turn in the dialogue, from 1; missing for labels
+          outside user turns.
         - ``label`` (categorical): one of the sixteen, in their order.
         - ``stage`` (categorical): ``alert`` or ``confirm``.
         - ``kind`` (categorical): ``alert``, or the crisis type in words.

@@ -18,25 +18,25 @@ def benchmark_results(what: str = "inference", folder: Path | None = None) -> pd
     """Reads the results of ``make bench``.
 
     Args:
-        what: ``inference`` (ways to ask one model on this machine), ``capacity`` (what a whole
-            split takes), ``ablation`` (what each mechanism of the wave engine is worth),
-            ``services`` (how fast questions go out), ``training`` (one sequence per dialogue
-            against one per turn) or ``construction`` (planning and validating dialogues).
+        what: ``inference`` (engines on this machine), ``capacity`` (time and memory of a whole
+            split), ``ablation`` (gain by each mechanism of the wave engine), ``services`` (speed of
+            calls), ``training`` (one sequence per dialogue against one per turn) or
+            ``construction`` (planning and validating dialogues).
         folder: Folder of the results; by default that of the project.
 
     Returns:
         One row for each comparison, none if nothing was measured.
 
-        - ``name`` (str): what the measured way is compared with.
+        - ``name`` (str): the way of running the model that it is compared with.
         - ``ratio`` (float): how many times as fast it is, unless the name says otherwise;
-          ``target`` (float): what it has to be; ``reached`` (boolean): whether it is.
-        - ``turns_per_second`` (float), ``peak_mb`` (float): pace and memory, in million bytes.
+          ``target`` (float): the aim; ``reached`` (boolean): whether the ratio reaches it.
+        - ``turns_per_second`` (float); ``peak_mb`` (float): peak memory, in million bytes.
         - ``same_answers`` (float): share of answers that are equal, 0 to 1.
         - ``note`` (str): what was measured.
-        - ``group`` (str): what kind of comparison it is, where there are several in a file.
+        - ``group`` (str): the kind of comparison, if a file has several.
 
-        What a row does not say is missing. ``attrs["machine"]`` and ``attrs["caveat"]`` describe
-        the measurement in a sentence each; they may be empty.
+        Values that a row does not state are missing. ``attrs["machine"]`` and ``attrs["caveat"]``
+        describe the measurement in a sentence each; they may be empty.
     """
     import pandas as pd
 

@@ -70,21 +70,20 @@ def find_journal(entry: Model, corpus: Corpus, history: History = "self") -> Pat
 
 
 def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]:
-    """Loads runs that were made before; nothing is run.
+    """Loads stored runs; no model is run.
 
     Args:
         corpus: The corpus that they were over.
-        models: Ids in the registry, or specs; if none is named, those of the default set that have
-            been run, and after them the functions and specs that have been, by name, but not the
-            template's: that one has a page of its own.
+        models: Ids in the registry, or specs. By default, the runs of the default set, followed by
+            those of functions and specs by name, except the template's.
 
     Returns:
-        The predictions in the order of the models. A run over a sample, or one that is not
-        finished, is aligned to its own part of the corpus.
+        The predictions in the order of the models. A run over a sample, or an unfinished run, is
+        aligned to its part of the corpus.
 
     Raises:
-        JournalError: If there is no journal for one that is named, or for any of the default
-            set, or one does not fit.
+        JournalError: If a named model or the whole default set has no journal, or if a journal does
+            not fit the corpus.
     """
     registry = load_registry()
     if models:
@@ -112,13 +111,12 @@ def dev_runs(runs: Sequence[Predictions], corpus: str) -> list[Predictions]:
     """Loads the runs of the same models over the dev split of the same corpus.
 
     Args:
-        runs: Runs over another split; of those that stored log-probabilities, the models are asked
-            after.
+        runs: Runs over another split. Dev runs are loaded for those that stored log-probabilities.
         corpus: ``surrogate`` or ``hub``; a file has no dev split.
 
     Returns:
-        The dev runs, in the order of the runs; none for a model that was not run over dev, or if
-        the release has not been fetched.
+        The dev runs, in the order of the runs. Models without a run over dev are left out; without
+        the fetched release there are none.
     """
     found: list[Predictions] = []
     if corpus not in ("surrogate", "hub"):
@@ -138,11 +136,11 @@ def repeated_runs(corpus: Corpus) -> dict[str, list[Predictions]]:
     Each was written by ``cradle infer --out runs/repeats/SYSTEM/SEED``.
 
     Args:
-        corpus: The corpus that they were over, or that they took a sample of.
+        corpus: The corpus of the runs, or the corpus that they are a sample of.
 
     Returns:
         The runs of each system, both in the order of their folders' names; those that ship come
-        first. A run that is not finished is restricted to what it answered.
+        first. An unfinished run is restricted to the dialogues that it answered.
 
     Raises:
         JournalError: If a journal can't be read, or does not fit the corpus.
@@ -193,16 +191,16 @@ def with_same_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
 
 
 def distinct_runs(runs: Sequence[Predictions], *, answers: bool = False) -> list[Predictions]:
-    """Puts runs with the same labels on every turn together: they are one system.
+    """Groups runs with the same labels on every turn, which count as one system.
 
     Args:
         runs: Runs over a corpus, or over parts of it.
-        answers: Whether the same answers must also be unusable. They count in the exact match and
-            in tables of outcomes, and not in F1.
+        answers: Whether the same answers must also be unusable, which matters for exact match and
+            tables of outcomes, but not for F1.
 
     Returns:
-        The first run of each system, in the given order. Its name tells the others: ``Tuned
-        (= constrained)``.
+        The first run of each system, in the given order. Its name contains the names of the others:
+        ``Tuned (= constrained)``.
     """
     systems: dict[Hashable, list[Predictions]] = {}
     for run in runs:
@@ -223,13 +221,13 @@ def run_sets(
 
     Args:
         runs: Whole runs and runs over samples of the same corpus.
-        baseline: Id of the model that comes first in every set in which it is.
-        smallest: Dialogues that a set other than the largest must have: with fewer than 20
+        baseline: Id of the model that comes first in each set that contains it.
+        smallest: Smallest number of dialogues of a set, except the largest set; below 20 dialogues
             nothing is tested.
 
     Returns:
-        The sets of two runs or more over the same dialogues, the largest first; for a sample
-        the whole runs are restricted to its dialogues.
+        Sets of at least two runs over the same dialogues, the largest first. For a sample, the
+        whole runs are restricted to its dialogues.
     """
     sets = [
         sorted(same, key=lambda run: run.record.model != baseline)

@@ -119,9 +119,9 @@ def run_model(
 ) -> Predictions:
     """Runs a model over a corpus, or resumes an earlier start.
 
-    While the book is built, only baselines and functions are run. Of every other model the
-    journal is read, as far as it goes: it may have cost hours or money, and only ``cradle infer``
-    or a call of one's own makes it longer.
+    While the book is built, only baselines and functions are run. For every other model the
+    existing journal is read, because a run may cost hours or money; only ``cradle infer`` or your
+    own call extends it.
 
     Args:
         model: An id in ``models.yml``; a spec such as ``hf:./folder``, ``hf:ORG/NAME``,
@@ -130,14 +130,14 @@ def run_model(
         corpus: The corpus.
         history: Whose labels the history shows.
         name: What pages call a function or a spec.
-        version: What you call this state of a function, whose source says nothing of the data
-            and the weights that it uses.
+        version: Version of the data and weights that a function uses, which are not part of its
+            source.
         limit: Only this many dialogues, from the start.
         sample: Only this many dialogues, drawn evenly from scenarios and timings.
         device: For instance ``cpu`` or ``cuda:1``, for a model that this machine computes.
-        concurrency: Dialogues at once, for a service.
+        concurrency: Concurrent calls, for a service.
         consent: Asked before text leaves the machine, with a sentence that says where to.
-        max_cost: Most dollars for this run, all its starts together.
+        max_cost: Highest cost of this run in dollars, over all its starts.
         progress: Called at the start and after every answer.
         **settings: For a spec: ``engine``, ``base_url``, ``key``, and any decoding setting.
 
@@ -195,7 +195,7 @@ def run_model(
 def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]:
     """Runs baselines that have not been run, and loads the stored runs of other models.
 
-    Nothing is sent, and no model is run that needs hardware, hours or money.
+    Nothing is sent. Models that need hardware, hours or money are not run.
 
     Args:
         corpus: The corpus.

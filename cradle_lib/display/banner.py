@@ -69,7 +69,7 @@ def banner(
     simulated: bool = False,
     runs: Sequence[Any] = (),
 ) -> Banner:
-    """Says what a page's numbers rest on; the page's headline and downloads name it from then on.
+    """Makes the banner of a page; headline and downloads then name its corpus.
 
     Args:
         corpus: The corpus of the page.
@@ -79,8 +79,8 @@ def banner(
             in a notice.
 
     Returns:
-        A banner, which a notebook shows as it is. The commit is that of the moment: a page
-        keeps the commit from which it was executed.
+        A banner, which a notebook shows as it is. The commit is the current one: a page keeps the
+        commit from which it was executed.
     """
     PAGE.corpus, PAGE.simulated = corpus, simulated
     head, dirty = commit()

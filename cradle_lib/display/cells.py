@@ -138,8 +138,8 @@ def listed(frame: pd.DataFrame, form: str, *, between: str = "; ") -> str:
 
     Args:
         frame: Its columns and named index levels are the fields of the form.
-        form: How a row is written, a format string such as ``"{system} {value:.3f}"``.
-        between: What separates two rows.
+        form: Format string for a row, such as ``"{system} {value:.3f}"``.
+        between: Separator between two rows.
 
     Returns:
         The text, empty if the frame has no rows.

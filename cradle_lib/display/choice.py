@@ -49,7 +49,7 @@ class Choice:
 
 
 def choose(label: str, shown: Mapping[str, Table | Picture | Notice]) -> Choice | Notice:
-    """Puts several tables or figures into one place of a page, with a list to choose from.
+    """Shows one of several tables or figures, which the reader chooses from a list.
 
     Args:
         label: What is chosen, such as ``System``.

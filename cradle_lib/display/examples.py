@@ -111,8 +111,8 @@ def show_examples(
 
     Args:
         corpus: The corpus that the turns come from.
-        excerpts: What :func:`.error_cases` gave.
-        marks: What :func:`.turn_marks` gave.
+        excerpts: The result of :func:`.error_cases`.
+        marks: The result of :func:`.turn_marks`.
         empty: Sentence in place of the excerpts if there are none.
 
     Returns:

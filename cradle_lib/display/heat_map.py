@@ -20,11 +20,11 @@ _SHOWN = 0.005
 def heat_map(
     frame: pd.DataFrame, *, rows: str, columns: str, value: str = "value", difference: bool = False
 ) -> Axes:
-    """Draws counts of pairs in percent of their row, equal pairs framed.
+    """Draws a heat map of counts in percent of their row; the diagonal is framed.
 
     Args:
-        frame: Long: one row for each pair of labels that occurs, at most once. Rows and columns
-            come in their order of appearance, or in that of their categories.
+        frame: Long: at most one row for each pair of labels. Rows and columns are in order of
+            appearance, or of their categories.
         rows: Column with the label of the row; its heading includes the sum of the row.
         columns: Column with the label of the column.
         value: Column with the counts. If the frame has a column ``link``, each cell that is not 0
@@ -33,8 +33,8 @@ def heat_map(
             counts: blue below 0, red above, in points.
 
     Returns:
-        The axes, labelled with the names of the columns; for :func:`.show_figure`. Cells whose
-        number rounds to 0 have no text; those that are 0 are not drawn.
+        The axes, labelled with the names of the columns; for :func:`.show_figure`. Cells that round
+        to 0 have no text; cells of exactly 0 are not drawn.
 
     Raises:
         BookError: If a pair occurs twice.

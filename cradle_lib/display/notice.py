@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Says what is missing, and how to get it.
+    """A sentence in place of a result: what is missing, and how to get it.
 
     Attributes:
         message: Plain text, never markup; text between backticks is shown as code.

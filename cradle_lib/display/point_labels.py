@@ -23,9 +23,9 @@ _MARK: Final = 5
 
 
 def label_points(axes: Axes, points: pd.DataFrame, x: str, y: str = "value") -> None:
-    """Writes the name of each point beside it, so that no name covers another name or a mark.
+    """Writes the name of each point next to it, without covering another name or a mark.
 
-    Nor does it cover a line drawn by ``hlines`` or ``vlines``, where there is room.
+    If there is room, lines drawn by ``hlines`` or ``vlines`` are not covered either.
 
     Args:
         axes: Where the points are drawn, with its final limits. Its figure gets the layout

@@ -39,7 +39,7 @@ PAPER_SYSTEMS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def published_frame(pattern: str) -> pd.DataFrame:
-    """Lists what the paper states under keys of one form.
+    """Lists the published values whose keys have one form.
 
     Args:
         pattern: Form of the keys in ``published.csv``, with names of columns in braces, such as
@@ -81,7 +81,7 @@ def published_frame(pattern: str) -> pd.DataFrame:
 
 
 def reference_points() -> pd.DataFrame:
-    """Lists what others measured for the baselines on the real test split.
+    """Lists the scores that others measured for the baselines on the real test split.
 
     Returns:
         Columns ``system`` (its name in the registry), ``level``, ``score``, ``published`` (a score

@@ -158,11 +158,11 @@ def show(
         rows: Columns that name a row. The first of them is its heading.
         columns: Columns that name a column of the table, the outermost first.
         group: Column whose values are headings between rows; empty or missing is no heading.
-        best: With ``columns``: the one of ``rows`` and ``columns`` whose values compete. The
+        best: With ``columns``: the name in ``rows`` or ``columns`` whose values compete. The
             highest value is marked. Only values that share a group and a signature (except the
             decoding, which is the system's) are compared, as they are shown; equal values are all
-            marked, unless all are equal. A row whose column ``competes`` is false takes no part.
-            If rows compete, headings sort the rows within each group, and shares have bars.
+            marked, unless all are equal. A row whose column ``competes`` is false is ignored. If
+            rows compete, headings sort the rows within each group, and shares have bars.
         formats: How numbers are written: one unit of :func:`.write` for ``value``, or a mapping
             to units from the name of a column of the frame, a value that names a row or column
             of the table, or a unit of the column ``unit``. By default whole numbers are counts,
@@ -174,8 +174,8 @@ def show(
         empty: Sentence in place of the table if the frame has no rows.
         needs: What the table needs of the page's corpus, such as gold ``labels``: see
             :func:`cradle_lib.corpus.needs.unmet`.
-        choose: Column whose values each have a table of their own, of which a reader chooses one;
-            its caption begins with the value, and ``notes`` may be a mapping from these values.
+        choose: Column whose values have separate tables, of which the reader chooses one. Captions
+            begin with the value, and ``notes`` may be a mapping from these values.
 
     Returns:
         The table, or a notice if the frame has no rows or the corpus lacks what is needed. A

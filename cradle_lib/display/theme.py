@@ -75,10 +75,9 @@ Drawing: TypeAlias = "Figure | Axes | Grid"
 
 @contextmanager
 def theme() -> Iterator[None]:
-    """Draws figures in the style of the book; a reader's own settings do not matter.
+    """Draws figures in the style of the book, whatever the user's matplotlib settings.
 
-    Names are shown as they are: a dollar in one begins no formula. For Greek letters and signs
-    write the characters themselves.
+    Text is shown literally: a dollar sign starts no formula. Write Greek letters as characters.
     """
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
@@ -137,23 +136,23 @@ def show_figure(
     caption: str,
     needs: Need | None = None,
 ) -> Picture | Notice:
-    """Puts a drawing on a page, for light and for dark readers.
+    """Puts a drawing on a page, in a version for light and for dark mode.
 
     Args:
         drawing: A function that draws ``data`` and gives the result of seaborn or matplotlib: a
-            figure, the axes of one, or a grid of them. It is called under :func:`theme`. A
-            drawing that was made before does as well. It is closed, so that a notebook does not
-            show it twice.
+            figure, the axes of one, or a grid of them. It is called under :func:`theme`. An
+            existing drawing can be given instead. It is closed, so that a notebook does not show it
+            twice.
         data: The data of the drawing, offered as a file.
-        alt: What a reader who can't see it needs to know: what is shown, and the finding.
+        alt: Alternative text for readers who can't see the figure: what it shows, and the result.
         caption: One or two sentences.
         needs: What the figure needs of the page's corpus, such as gold ``labels``: see
             :func:`cradle_lib.corpus.needs.unmet`.
 
     Returns:
-        The picture. What has a ``url`` leads there, with its ``gid`` as the title. Nothing of the
-        drawing is cut off; wider than :data:`WIDTH` it scrolls on a phone, else it shrinks. A
-        notice if the data are empty or the corpus lacks what is needed.
+        The picture. Elements with a ``url`` are links, with their ``gid`` as the title. A drawing
+        wider than :data:`WIDTH` scrolls on a phone, others shrink. A notice if the data are empty
+        or the corpus lacks what is needed.
 
     Raises:
         BookError: If the alternative text or the caption is empty.

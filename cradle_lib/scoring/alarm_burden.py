@@ -63,9 +63,8 @@ def alarm_burden(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0)
         - ``system``, ``coverage`` (str): the model's name; over which dialogues the run was, as a
           heading; ``dialogues`` (int): how many these are.
         - ``measure`` (str): a metric, as the module lists them.
-        - ``value``, ``low``, ``high`` (float): the metric and its 95 % interval. Infinite
-          where alarms find nothing; NaN where there is nothing to divide by, and for what was
-          not computed.
+        - ``value``, ``low``, ``high`` (float): the metric and its 95 % interval. Infinite if alarms
+          find nothing; NaN for a zero denominator, and if not computed.
         - ``unit`` (str): ``share`` (0 to 1), or ``number``.
         - ``signature`` (str): what the numbers depend on.
     """
@@ -111,7 +110,7 @@ def projected_precision(
           it is the corpus' own.
         - ``value``, ``low``, ``high`` (float): the predictive value, 0 to 1; NaN for a run that
           flags nothing. Its 95 % interval takes a given prevalence as fixed, and is NaN below 1 %;
-          that of the corpus is resampled with the dialogues, so that the value is the precision.
+          the interval for the corpus itself includes its variation.
         - ``signature`` (str): what the numbers depend on.
     """
     own = float(np.mean(predictions.corpus.gold != 0)) if len(predictions.masks) else np.nan

@@ -33,8 +33,7 @@ def annotator_runs(corpus: Corpus) -> list[Predictions]:
     Returns:
         One run for each annotator of the annotations that ship, by name, over the dialogues that
         they labelled; none for another corpus. Adjudicators and the senior are left out, because
-        they saw only what others had left open. Labels on rows about which no model is asked play
-        no part.
+        they saw only the undecided cases. Labels outside user turns are ignored.
     """
     try:
         annotations = load_annotations(corpus)

@@ -137,7 +137,7 @@ def compare(
 
     Args:
         runs: Two or more runs over the same dialogues; the first is the baseline.
-        names: What to call them; the names in their records if ``None``.
+        names: Their names; by default those in their records.
         conventions: What the paper leaves open; the defaults if ``None``.
         permutations: Permutations for p-values and intervals, at least 1.
         seed: Seed of the permutations.
@@ -246,10 +246,9 @@ def adjust(p: Floats, method: str) -> Floats:
 
 
 def rank_ranges(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
-    """Ranks systems by micro F1, with the range that holds 95 % of the bootstrap draws.
+    """Ranks systems by micro F1, with the range of ranks in 95 % of the bootstrap draws.
 
-    In each draw all systems are scored on the same dialogues and ranked anew, so that the ranges
-    take into account that systems err on the same dialogues.
+    In each draw all systems are scored on the same dialogues and ranked again.
 
     Args:
         evaluations: Evaluations of any systems and levels. Those of one level over the same

@@ -41,9 +41,9 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one"
         pairing: Which labels of a turn are paired: ``one-to-one``, or ``all`` with all.
 
     Returns:
-        One row for each cell of the matrix, row by row, those that never occur included. If the run
-        has unusable answers, their turns are a last column, ``unusable answer``: each of their gold
-        labels counts once, and each turn without gold labels once as ``none``.
+        One row for each cell of the matrix, row by row, also for cells with no occurrence. If the
+        run has unusable answers, their turns are a last column, ``unusable answer``: each of their
+        gold labels counts once, and each turn without gold labels once as ``none``.
 
         - ``system`` (str): the model's name; ``coverage`` (str): its dialogues, as a heading.
         - ``gold`` (categorical): a label or ``none``; ``predicted`` (categorical, or text if the
@@ -90,15 +90,15 @@ def annotator_confusion(annotations: Annotations) -> pd.DataFrame:
         annotations: Those of all annotators; adjudicators and the senior are left out.
 
     Returns:
-        One row for each two annotators who share dialogues and each two labels, those that never
-        meet included.
+        One row for each pair of annotators who share dialogues and each pair of labels, also for
+        pairs that never occur.
 
         - ``first``, ``second`` (str): the annotators; ``dialogues`` (int): how many they share.
         - ``one``, ``other`` (categorical): the label of the first and that of the second, or
           ``none``.
-        - ``count`` (int): how often the two meet, over all user turns; a label on another row is a
-          slip (:func:`.protocol_warnings`). Turns that both left without a label are not counted:
-          they are nearly all turns.
+        - ``count`` (int): how often the pair occurs, over all user turns
+          (:func:`.protocol_warnings` lists labels on other rows). Turns that neither labelled are
+          not counted.
 
     Raises:
         CorpusError: If a dialogue does not have two annotators, or there are none.

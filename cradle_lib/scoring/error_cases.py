@@ -30,7 +30,7 @@ _BEFORE: Final = 4
 def error_cases(
     runs: Sequence[Predictions], *, per_category: int = 1, most: int | None = None, seed: int = 0
 ) -> pd.DataFrame:
-    """Picks error cases by a rule, so that nobody chooses the telling ones (Table 6).
+    """Picks error cases by a fixed rule instead of by hand (Table 6).
 
     For each category of errors, in a fixed order: the turns on which the most models make an error
     of this category, ties broken by a draw. No dialogue is shown twice, so a category whose
@@ -46,7 +46,7 @@ def error_cases(
         One row for each case, for :func:`.show_examples`: ``title`` (the category),
         ``dialogue`` (its id), ``first`` and ``last`` (``turn_id`` of the first and the last row of
         the excerpt, which ends with the rows that continue the turn), ``turn`` (``turn_id`` of the
-        error) and ``systems`` (names of those that err).
+        error) and ``systems`` (names of the systems with this error).
 
     Raises:
         ScoringError: If there is no run, or they are not over the same dialogues.
@@ -103,8 +103,8 @@ def turn_marks(runs: Sequence[Predictions]) -> dict[str, dict[tuple[str, int], s
         runs: Runs over the dialogues that are shown or over parts of them.
 
     Returns:
-        For each run by its name: dialogue id and ``turn_id`` to its marks, or to the outcome of an
-        answer that could not be used. Turns on which a run was not asked are left out.
+        For each run by name: the marks by dialogue id and ``turn_id``, or the outcome of an
+        unusable answer. Turns on which a run was not asked are left out.
     """
     found: dict[str, dict[tuple[str, int], str | list[Mark]]] = {}
     for run in runs:

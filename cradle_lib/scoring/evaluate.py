@@ -167,15 +167,14 @@ def evaluate(
     """Scores a run.
 
     Args:
-        predictions: What the run says about every user turn of its corpus. A run that
-            covers only a part is refused where it is loaded, unless asked for.
+        predictions: The run's answers for every user turn of its corpus.
         level: ``turn``, ``dialogue``, or ``confirm`` (dialogue level, confirms only).
         conventions: What the paper leaves open; the defaults if ``None``.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
         seed: Seed of the draws.
 
     Returns:
-        The evaluation. Of a corpus without user turns exact match and Jaccard are NaN, and the
+        The evaluation. For a corpus without user turns, exact match and Jaccard are NaN, and all
         other scores are ``zero_division``.
 
     Raises:

@@ -40,16 +40,16 @@ _LISTENER, _ASKED, _CONTINUED = range(3)
 def explorer_data(
     corpus: Corpus, runs: Sequence[Predictions], *, text: bool = False
 ) -> dict[str, Any]:
-    """Gathers what the explorer shows, for :func:`.explore`.
+    """Gathers the data of the explorer, for :func:`.explore`.
 
     Args:
         corpus: All dialogues.
         runs: Runs over them or over parts of them, each of another system.
-        text: Whether the text of a corpus that is not the surrogate is included, and the answers
-            of systems, which may quote it: only for a site that is not published.
+        text: Whether to include the text of a corpus that is not the surrogate, and the answers of
+            systems, which may quote it. Do not publish such a site.
 
     Returns:
-        Name of a file to its content, ready for JSON.
+        Content of each file by name, ready for JSON.
 
     Raises:
         ScoringError: If there is no run.
@@ -68,7 +68,7 @@ def explorer_data(
 def annotators_data(
     corpus: Corpus, annotations: str | Path = "surrogate", *, text: bool = False
 ) -> dict[str, Any] | None:
-    """Gathers what the explorer shows of annotators in place of systems, for :func:`.explore`.
+    """Gathers the annotators' labels for :func:`.explore`, which shows them in place of systems.
 
     Args:
         corpus: The dialogues that were labelled.
@@ -76,8 +76,8 @@ def annotators_data(
         text: As for :func:`explorer_data`.
 
     Returns:
-        As :func:`explorer_data`, for :func:`.annotator_pairs`; ``None`` if the annotations that
-        ship, the default, are of other dialogues.
+        As :func:`explorer_data`, for :func:`.annotator_pairs`; ``None`` if the annotations are the
+        shipped ones and the dialogues are others.
 
     Raises:
         CorpusError: If other annotations can't be read, or were made on other dialogues.

@@ -31,19 +31,19 @@ _NEAR: Final = 0.01
 
 
 def implied_scores() -> pd.DataFrame:
-    """Derives the micro scores at the turn level that the paper's text leaves unsaid.
+    """Derives the micro scores at turn level that the paper's text does not state.
 
     The gold labels are those of the user turns, the only reading that fits all of its numbers.
 
     Returns:
-        One row for each score of a system that is not stated and in which all solutions of
-        :func:`possible_counts` agree to one point.
+        One row for each score that is not stated and on which all solutions of
+        :func:`possible_counts` agree within one point.
 
         - ``system`` (str): the last part of its keys in the table of published values.
         - ``level`` (str): ``turn``; ``score`` (str): such as ``micro_recall``.
         - ``value`` (float): the score, a share; the mean of several solutions.
-        - ``low``, ``high`` (float): the least and greatest of several solutions; NaN where there
-          is one.
+        - ``low``, ``high`` (float): the lowest and highest of several solutions; NaN for a single
+          one.
         - ``solutions`` (int): how many there are.
     """
     gold = sum(published_label_counts().values())
@@ -61,7 +61,7 @@ def implied_scores() -> pd.DataFrame:
 
 
 def stated_scores() -> dict[str, dict[str, Published]]:
-    """Reads what the paper's text states of each system at the turn level.
+    """Reads the scores that the paper's text states for each system at turn level.
 
     Returns:
         For each system (the last part of its keys in the table of published values) the arguments
@@ -84,10 +84,10 @@ def possible_counts(
     fp: Published | None = None,
     fn: Published | None = None,
 ) -> pd.DataFrame:
-    """Lists all counts of a system that agree with what is stated of it.
+    """Lists all counts of a system that agree with its stated scores.
 
     Args:
-        gold: Numbers of gold labels that are thought possible, one for each reading.
+        gold: Possible numbers of gold labels, one for each reading.
         precision: Micro precision, more than 0.
         recall: Micro recall.
         f1: Micro F1, more than 0.
@@ -96,9 +96,8 @@ def possible_counts(
 
     Returns:
         One row for each solution, by ``gold`` and then ``tp``: integers ``gold``, ``tp`` and
-        ``fn``; floats ``fp`` (a whole number, NaN where nothing that is stated depends on it),
-        ``precision``, ``recall`` and ``f1`` (shares; NaN for 0/0 or without ``fp``). No row if no
-        counts agree: then one of the statements follows another reading.
+        ``fn``; floats ``fp`` (a whole number; NaN if no stated score depends on it), ``precision``,
+        ``recall`` and ``f1`` (shares; NaN for 0/0 or without ``fp``). No rows if no counts agree.
     """
     rows: list[tuple[int, int, float, int]] = []
     for total in gold:
@@ -136,7 +135,8 @@ def possible_totals(stated: Published, totals: Iterable[int]) -> list[int]:
         totals: Numbers to try.
 
     Returns:
-        Those of which some whole part rounds to what is stated, in the order given.
+        The totals for which some whole number gives a share that rounds to the stated one, in the
+        order given.
     """
     low, high = _window(stated)
     return [n for n in totals if n > 0 and math.floor(high * n) >= math.ceil(low * n)]

@@ -45,8 +45,8 @@ def run_spread(
         - ``sd`` (float): their standard deviation; NaN for a single run.
         - ``margin`` (float): half of the width of the interval over dialogues, mean of the runs.
         - ``margin_with_runs`` (float): the same with the variance between runs added; NaN for a
-          single run. Too wide where the runs differ by what is drawn for each dialogue on its
-          own, which ``margin`` holds already.
+          single run. Too wide if answers are sampled for each dialogue, because ``margin`` already
+          includes this variation.
 
         ``attrs["signature"]`` is what the scores depend on, by level.
 

@@ -47,22 +47,22 @@ def run_agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         first: The answers of one run, each turn once, as :func:`.stored_answers` lists them.
-        second: Those of the other one. Their order does not matter.
+        second: The answers of the other run, in any order.
 
     Returns:
         One row for each measure: ``measure`` (str), ``meaning`` (str: the measure for readers),
         ``count`` and ``of`` (int), and their share with its interval, ``value``, ``low`` and
         ``high`` (float, 0 to 1).
 
-        - ``same question``: turns on which both were asked the very same prompt. A question that
-          differs follows from an earlier flip, or from another prompt or corpus.
+        - ``same question``: turns on which both received the same prompt. Prompts differ after an
+          earlier flip, or if the template or corpus differs.
         - ``same text``, ``one begins the other``, ``same line``, ``other line``: turns by how the
           raw texts compare: equal; one is the beginning of the other; only the line that is read is
           the same; or that line differs.
-        - ``same outcome``, ``same tags``: turns; ``neither read``: turns on which neither answer
-          could be read, so that their tags agree for that reason alone.
-        - ``flipped turns``: those whose tags or outcome differ; ``first flips``: those of them on
-          which the question was the same; ``flipped dialogues``: of all dialogues.
+        - ``same outcome``, ``same tags`` (labels): turns; ``neither read``: turns on which neither
+          answer could be parsed, so the labels agree for that reason alone.
+        - ``flipped turns``: turns whose labels or outcome differ; ``first flips``: those with the
+          same prompt; ``flipped dialogues``: dialogues with a flip.
 
     Raises:
         ScoringError: If no turn was answered by both.

@@ -67,15 +67,14 @@ def sensitivity(runs: Sequence[Predictions]) -> pd.DataFrame:
         runs: One or more runs over the same dialogues.
 
     Returns:
-        One row for each variant, system and score, in this order. Of the other variants than the
-        default, a score has rows only if the variant changes it for some run.
+        One row for each variant, system and score, in this order. Except for the default, a variant
+        has rows only for scores that it changes for some run.
 
         - ``convention`` (str): the variant; the first one is the default.
         - ``system`` (str): the run; ``score`` (str): a name of :data:`.OVERALL`.
         - ``value`` (float): the score, 0 to 1; NaN where it is undefined.
         - ``change`` (float): ``value`` minus that of the default, -1 to 1.
-        - ``turned_round`` (int): pairs of runs whose order by this score the variant turns
-          round.
+        - ``turned_round`` (int): pairs of runs whose order by this score is reversed.
 
         ``attrs["signature"]`` is that of the default.
 

@@ -49,7 +49,7 @@ def stage_orders(run: Predictions) -> pd.DataFrame:
         run: The predictions for every user turn of a corpus.
 
     Returns:
-        One row for each pair of orders; every dialogue is in one of them.
+        One row for each pair of orders. Each dialogue is counted in exactly one row.
 
         - ``system`` (str): the run.
         - ``gold``, ``predicted`` (categorical): the order in gold and in the predictions, of

@@ -46,16 +46,15 @@ def subgroups(
         seed: Seed of the draws.
 
     Returns:
-        One row for each part, in their natural order, and score; none if the corpus does not
-        know the parts, or has no user turn to divide.
+        One row for each part, in natural order, and score. No rows if the corpus does not state the
+        parts, or has no user turns.
 
         - ``by``, ``part``, ``system`` (str): the division, the part, and the run.
-        - ``dialogues``, ``units``, ``support`` (int): dialogues that take part; user turns that
-          were scored; gold labels.
+        - ``dialogues``, ``units``, ``support`` (int): number of dialogues, of scored user turns and
+          of gold labels.
         - ``score`` (str): a name of :data:`MEASURES`.
-        - ``value``, ``low``, ``high`` (float): the score and its 95 % interval, 0 to 1; NaN
-          for what was not computed, and for a part without gold labels, whose scores no prediction
-          could raise.
+        - ``value``, ``low``, ``high`` (float): the score and its 95 % interval, 0 to 1; NaN if not
+          computed, and for a part without gold labels.
         - ``signature`` (str): what the scores of the whole corpus depend on.
     """
     rows, n = align_rows(predictions, Conventions()), len(predictions.corpus)

@@ -114,10 +114,10 @@ def thresholds(runs: Sequence[Predictions]) -> pd.DataFrame:
         - ``system`` (str): the model's name; ``wanted`` (str): what is looked for: ``any``,
           ``alert`` or ``confirm``.
         - ``threshold`` (float): a probability.
-        - ``recall``, ``flagged`` (float): the share of the positive turns, and that of the other
-          turns, which is flagged; NaN without such turns.
-        - ``positives``, ``turns`` (int): user turns with what is wanted among those whose choices
-          are stored and fit their answer; these.
+        - ``recall``, ``flagged`` (float): the share of the positive turns and of the other turns
+          that is flagged; NaN without such turns.
+        - ``positives``, ``turns`` (int): positive user turns, and all user turns, among those with
+          stored choices that fit the answer.
 
         ``attrs["signature"]`` is what the runs were measured under.
     """
@@ -147,11 +147,11 @@ def chosen_thresholds(
         seed: Seed of the draws.
 
     Returns:
-        For each run and what is looked for, one row for each measure and point.
+        One row for each run, kind of label, measure and point.
 
         - ``system``, ``wanted``, ``positives``, ``turns``: as :func:`thresholds` has them.
-        - ``measure`` (str): ``recall``, ``precision``, ``f1``, or ``flagged``, the share of the
-          turns that are not positive that is flagged.
+        - ``measure`` (str): ``recall``, ``precision``, ``f1``, or ``flagged`` (share of the other
+          turns that are flagged).
         - ``threshold`` (float): a probability; NaN for the model's own predictions.
         - ``point`` (str): ``model's own predictions``, such as ``recall of 80 %``, or ``highest F1
           on dev``; the last one only for runs with a run in ``dev``.
@@ -226,7 +226,7 @@ def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 
         seed: Seed of the draws.
 
     Returns:
-        One row for each tenth of the turns by their probability, fewer where these are equal.
+        One row for each tenth of the turns by probability; fewer rows if probabilities are equal.
 
         - ``system``, ``wanted``, ``positives``, ``turns``: as :func:`thresholds` has them.
         - ``chance`` (float): the mean probability of a tenth; ``size`` (int): its turns.

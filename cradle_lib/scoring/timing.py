@@ -92,10 +92,10 @@ def timing(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd
           dialogue), ``onset`` (shares :data:`ONSET_OUTCOMES`, and ``median_delay``) or
           ``delay`` (share ``detected`` at most ``turns`` user turns late).
         - ``scope`` (str): ``any``, ``alert`` or ``confirm``.
-        - ``turns`` (float): infinite for an endless window; NaN where it has no meaning.
+        - ``turns`` (float): infinite for an unlimited window; NaN where it does not apply.
         - ``value``, ``low``, ``high`` (float): the number and its 95 % interval. A median delay
-          is infinite if fewer than half of the onsets are detected. NaN where nothing within the
-          scope is gold, whatever 0/0 counts as elsewhere, and for what was not computed.
+          is infinite if fewer than half of the onsets are detected. NaN if the scope has no gold
+          label, and if not computed.
         - ``unit`` (str): ``share`` (0 to 1), or ``number`` for user turns.
         - ``support`` (int): dialogues with a gold label of the scope, or its onsets for ``onset``
           and ``delay``.

@@ -64,7 +64,7 @@ def wilson_f1(tp: NDArray[Any], errors: NDArray[Any]) -> tuple[Floats, Floats]:
 
 
 def interval_coverage() -> pd.DataFrame:
-    """Reads the shipped table of how often 95 % intervals contained the true F1 in a simulation.
+    """Reads the shipped simulation: how often 95 % intervals contain the true F1.
 
     Returns:
         One row for each simulated case and method.
@@ -72,8 +72,8 @@ def interval_coverage() -> pd.DataFrame:
         - ``gold`` (int): gold labels expected; ``per_dialogue`` (int): occurrences in each
           dialogue that has any; ``correlation`` (float): their intraclass correlation.
         - ``method`` (str): ``percentile`` (bootstrap) or ``wilson``.
-        - ``value`` (float): the share of 5,000 samples whose interval contains the true F1. An
-          interval without width contains nothing.
+        - ``value`` (float): the share of 5,000 samples whose interval contains the true F1. A
+          zero-width interval never counts as containing it.
         - ``width`` (float): the median width.
     """
     import pandas as pd

@@ -90,11 +90,12 @@ class Explorer:
 
 
 def explore(data: Mapping[str, Any], *, people: Mapping[str, Any] | None = None) -> Explorer:
-    """Shows all dialogues of a corpus with the predictions of systems, to be looked through.
+    """Shows the explorer: all dialogues of a corpus with the predictions of systems.
 
     Args:
         data: What :func:`.explorer_data` gave.
-        people: What it gave for :func:`.annotator_pairs`; a switch on the page shows it.
+        people: The same for annotators, from :func:`.annotators_data`; a switch on the page shows
+            it.
 
     Returns:
         The explorer. A notebook shows it by itself; it works on a page of the book.

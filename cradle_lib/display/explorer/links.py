@@ -34,10 +34,10 @@ def link_to_turns(
         systems: Names or ids of the systems shown; the filter is about the first one.
         dialogue: Id of the dialogue that is opened, if one is.
         turn: Its ``turn_id``.
-        people: Whether the turns are among those that two annotators gave labels to.
+        people: Whether the explorer shows annotators instead of systems.
         **terms: The filter, by :data:`TERMS`; several values of one are alternatives. ``gold`` and
             ``predicted`` are a label, ``none``, ``any`` label, a stage or a crisis type;
-            ``category`` is a category or a kind of error, ``any`` error, or ``right``; ``outcome``
+            ``category`` is a category or kind of error, ``any`` (error) or ``right``; ``outcome``
             is an outcome or ``unusable`` for all but ``ok``; ``pairing`` is that of
             :func:`.confusion_frame`, ``gold_order`` and ``predicted_order`` are orders of
             :func:`.stage_orders`; ``among`` are user turns, each as ``DIALOGUE.TURN_ID``.
@@ -64,14 +64,14 @@ def link_to_turns(
 def with_links(
     frame: pd.DataFrame, *, people: bool = False, **terms: str | Sequence[str]
 ) -> pd.DataFrame:
-    """Adds the column ``link``: the address of the turns that each row of a frame is about.
+    """Adds the column ``link``: the address in the explorer of the turns of each row.
 
     Args:
         frame: With a column ``system`` and any of ``gold``, ``predicted``, ``category``,
             ``pairing``, ``outcome``, ``gold_order``, ``predicted_order``, ``scenario``, ``timing``,
             ``dialogue`` and ``turn``, as the frames of the library have them.
         people: As in :func:`link_to_turns`.
-        **terms: What all rows share, as in :func:`link_to_turns`; they go before columns.
+        **terms: Terms for all rows, as in :func:`link_to_turns`; they override columns.
 
     Returns:
         A copy of the frame with the column; it is missing where a row has no system.
