@@ -238,7 +238,7 @@ class Budget:
 def estimate_costs(
     dialogues: Iterable[Dialogue], models: Sequence[str | Model] = (), history: History = "self"
 ) -> pd.DataFrame:
-    """Calculates roughly what runs cost, and the most that they can cost.
+    """Estimates the cost of runs, and an upper bound.
 
     Nothing is sent, and no key is needed.
 
@@ -259,7 +259,7 @@ def estimate_costs(
         - ``usual_cost`` (float): dollars if a token has four bytes, an answer ten tokens, and
           nothing is read from a cache.
         - ``highest_cost`` (float): dollars if each byte of a prompt is a token, nothing is read
-          from a cache, and every answer reaches its limit. It and the other columns of prices are
+          from a cache, and every answer reaches its limit. All columns of prices and costs are
           empty for a model without prices.
 
     Raises:
