@@ -62,14 +62,15 @@ def print_table(
         caption: Line below it.
         right: Columns whose cells end at the right; columns of numbers do so in any case.
     """
-    # Here, because not every command needs it.
-    import pandas as pd
-
-    frame = pd.DataFrame(rows)
+    if isinstance(rows, Sequence):
+        records, names = rows, list(rows[0]) if rows else []
+    else:
+        # A frame has columns even without rows.
+        records, names = rows.to_dict("records"), list(rows)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     columns = []
-    for name in frame:
-        cells = frame[name].tolist()
+    for name in names:
+        cells = [record[name] for record in records]
         texts = [f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in cells]
         numbers = bool(cells) and {*map(type, cells)} <= {int, float}
         table.add_column(

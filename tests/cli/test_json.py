@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from cradle_lib import paths
 from cradle_lib.cli.main import CORE, app
 from cradle_lib.detection import read_journal
 
@@ -98,17 +95,3 @@ def test_what_is_printed_is_json_and_nothing_else(tiny: Path, tmp_path: Path) ->
     assert (collected["dialogues"], collected["turns"]) == (1, 2)
     listed = {model["id"]: model["runs"] for model in cradle("models")["models"]}
     assert "surrogate-test" in listed["smollm2-135m"]
-
-
-def test_bash_completes_commands_and_their_options() -> None:
-    script = """
-        source <(_CRADLE_COMPLETE=source_bash cradle)
-        COMP_WORDS=(cradle annotate ag); COMP_CWORD=2
-        _cradle_completion cradle
-        echo "${COMPREPLY[@]}"
-    """
-    env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
-    done = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, check=False, env=env, cwd=paths.ROOT
-    )
-    assert done.stdout.split() == ["agreement"], done.stderr
