@@ -147,8 +147,8 @@ def ask(engine: str, port: int, shard: str, concurrency: int) -> None:
             began.extend((perf_counter(), process_time()))
 
     with tempfile.TemporaryDirectory() as folder:
-        options = Options(concurrency=concurrency)
-        run(model, corpus, out=Path(folder), shard=shard, options=options, progress=watch)
+        options = Options(concurrency=concurrency, progress=watch)
+        run(model, corpus, out=Path(folder), shard=shard, options=options)
     wall, cpu = perf_counter() - began[0], process_time() - began[1]
     print(wall, cpu, peak_memory(), flush=True)
 

@@ -20,7 +20,8 @@ from cradle_extras.construction.writers.phrase_bank import PhraseBank
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Progress, read_journal
-from cradle_lib.detection.run import Consent, Stored, Task, ask
+from cradle_lib.detection.engine import Consent
+from cradle_lib.detection.run import Stored, Task, ask
 from cradle_lib.errors import CorpusError
 from cradle_lib.record import Record
 from cradle_lib.version import commit, library_version
@@ -131,10 +132,13 @@ def construct(
             Corpus(posts.name, (), posts.path),
             task,
             Path(out) / _JOURNAL,
-            options=replace(options or Options(), deadline=_DEADLINE),
-            progress=progress,
-            consent=consent,
-            max_cost=max_cost,
+            replace(
+                options or Options(),
+                deadline=_DEADLINE,
+                progress=progress or (lambda _: None),
+                consent=consent,
+                max_cost=max_cost,
+            ),
         )
         outcomes = [writing.result for writing in writings]
         record |= {"writer": model.id, **_run_record(about)}

@@ -3,6 +3,7 @@ from .api.money import run_usage as run_usage
 from .benchmark import benchmark_results as benchmark_results
 from .engine import Engine as Engine
 from .engine import Options as Options
+from .engine import Progress as Progress
 from .engine import make_engine as make_engine
 from .find_runs import dev_runs as dev_runs
 from .find_runs import repeated_runs as repeated_runs
@@ -20,7 +21,6 @@ from .predictions import load_predictions as load_predictions
 from .registry import find_model as find_model
 from .registry import load_registry as load_registry
 from .registry import resolve as resolve
-from .run import Progress as Progress
 from .run import run_model as run_model
 from .selection import sample_dialogues as sample_dialogues
 from .session import Answer as Answer

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cradle_lib.detection.model import Model
 
 Emit = Callable[[Prediction], None]
+Consent = Callable[[str], bool]
 _LONGEST_REASON: Final = 300
 
 
@@ -53,6 +54,24 @@ class Questions(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come.
+
+    Attributes:
+        done: Questions answered, those of earlier starts included.
+        total: Questions of the run.
+        stored: Those of ``done`` that were answered before this start.
+        spent: Dollars that this start's calls cost, where the service says what they used and
+            the model has prices.
+    """
+
+    done: int
+    total: int
+    stored: int
+    spent: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """How this machine runs a model: nothing here may change an answer.
 
@@ -64,6 +83,12 @@ class Options:
             the free memory allows.
         deadline: Seconds for one call of a service, all in all.
         notice: Takes a sentence that the user should know, such as why a run is slower.
+        progress: Called at the start and after every answer.
+        consent: Asked at each start, with a sentence that says which text goes where, before the
+            text of dialogues leaves the machine; ``None`` to send nothing.
+        max_cost: Most dollars for this run, all its starts together; it stops before a call
+            that could cost more. It is kept in the record and binds later starts that name no
+            other; ``None`` for what is recorded, or no limit.
     """
 
     device: str | None = None
@@ -72,6 +97,9 @@ class Options:
     batch: int | None = None
     deadline: float = 120.0
     notice: Callable[[str], None] = lambda _: None
+    progress: Callable[[Progress], None] = lambda _: None
+    consent: Consent | None = None
+    max_cost: float | None = None
 
 
 def failure(error: Exception, clean: Callable[[str], str] = str) -> Answer:

@@ -29,8 +29,10 @@ from cradle_lib.detection.api.money import (
 from cradle_lib.detection.api.network import host_of, proxy_of
 from cradle_lib.detection.baselines.function import Function
 from cradle_lib.detection.engine import (
+    Consent,
     Engine,
     Options,
+    Progress,
     Questions,
     code_of,
     make_engine,
@@ -58,28 +60,9 @@ from cradle_lib.formatting import dollars
 from cradle_lib.prompts import load_template
 from cradle_lib.record import History, Record
 
-Consent = Callable[[str], bool]
 Stored = Mapping[str, Sequence[Prediction]]
 # Exceptions of a model in a row that stop a run: the model is broken, and not a question.
 _MOST_EXCEPTIONS: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run has come.
-
-    Attributes:
-        done: Questions answered, those of earlier starts included.
-        total: Questions of the run.
-        stored: Those of ``done`` that were answered before this start.
-        spent: Dollars that this start's calls cost, where the service says what they used and
-            the model has prices.
-    """
-
-    done: int
-    total: int
-    stored: int
-    spent: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -160,6 +143,14 @@ def run_model(
     shipped = journal_path(entry, corpus, history, out=paths.SHIPPED_RUNS)
     if not shipped.exists() and (baseline or not os.environ.get(PAGE)):
         path = journal_path(entry, corpus, history)
+        options = Options(
+            device=device,
+            concurrency=concurrency,
+            notice=_warn,
+            progress=progress or (lambda _: None),
+            consent=consent,
+            max_cost=max_cost,
+        )
         if sample is None and limit is None:
             sample = entry.sample
 
@@ -171,10 +162,7 @@ def run_model(
                 history=history,
                 limit=limit,
                 sample=sample,
-                options=Options(device=device, concurrency=concurrency, notice=_warn),
-                progress=progress,
-                consent=consent,
-                max_cost=max_cost,
+                options=options,
                 function=function,
             )
 
@@ -230,12 +218,8 @@ def run(
     history: History = "self",
     limit: int | None = None,
     sample: int | None = None,
-    seed: int = 0,
     shard: str | None = None,
     options: Options | None = None,
-    progress: Callable[[Progress], None] | None = None,
-    consent: Consent | None = None,
-    max_cost: float | None = None,
     function: Function | None = None,
 ) -> Path:
     """Runs a model over a corpus, or resumes an earlier start.
@@ -250,16 +234,9 @@ def run(
         history: Whose labels the history shows.
         limit: Only this many dialogues, from the start.
         sample: Only this many dialogues, chosen by :func:`.sample_dialogues`.
-        seed: Seed of the sample.
         shard: ``i/n``: of the dialogues chosen, those whose position modulo n is i
             (i from 0), so that n processes can share a run.
-        options: How this machine runs the model.
-        progress: Called at the start and after every answer.
-        consent: Asked at each start, with a sentence that says which text goes where, before the
-            text of dialogues leaves the machine.
-        max_cost: Most dollars for this run, all its starts together; it stops before a call
-            that could cost more. It is kept in the record and binds later starts that name no
-            other; ``None`` for what is recorded, or no limit.
+        options: How this machine runs the model, and what it may cost.
         function: What answers, if the entry's engine is ``function``.
 
     Returns:
@@ -268,7 +245,7 @@ def run(
     Raises:
         CradleError: If the run can't start, or can't go on. What was answered is kept.
     """
-    chosen = choose_dialogues(corpus, limit, sample, seed, shard)
+    chosen = choose_dialogues(corpus, limit, sample, shard)
     template = load_template(model.prompt)
     out = Path(out)
     path = out if out.suffix == ".jsonl" else journal_path(model, corpus, history, shard, out)
@@ -290,17 +267,7 @@ def run(
         texts=f"dialogues of {corpus.name}",
         sizes=lambda: longest_prompts(chosen, template, history),
     )
-    ask(
-        model,
-        corpus,
-        task,
-        path,
-        options=options,
-        progress=progress,
-        consent=consent,
-        max_cost=max_cost,
-        function=function,
-    )
+    ask(model, corpus, task, path, options, function)
     return path
 
 
@@ -309,11 +276,7 @@ def ask(
     corpus: Corpus,
     task: Task,
     path: Path,
-    *,
     options: Options | None = None,
-    progress: Callable[[Progress], None] | None = None,
-    consent: Consent | None = None,
-    max_cost: float | None = None,
     function: Function | None = None,
 ) -> Record:
     """Asks a model the questions of a task, or goes on where an earlier start stopped.
@@ -336,6 +299,7 @@ def ask(
     if before is not None and before.identity != record.identity:
         # A start that failed with other settings does not bind this one.
         before, answered = None, []
+    max_cost = options.max_cost
     if max_cost is None and before is not None:
         max_cost = before.max_cost
     budget, sizes = None, cache(task.sizes)
@@ -353,9 +317,9 @@ def ask(
     if model.remote and sessions:
         sent = {session.prompt.dialogue for session in sessions if session.prompt}
         prompts = [size for (dialogue, _), size in sizes().items() if dialogue in sent]
-        require_consent(model, f"{len(sent)} {task.texts}", prompts, consent)
+        require_consent(model, f"{len(sent)} {task.texts}", prompts, options.consent)
     with Journal.open(path, record) as journal:
-        _drive(engine, model, journal, sessions, task.total, budget, progress or (lambda _: None))
+        _drive(engine, model, journal, sessions, task.total, budget, options.progress)
     return record
 
 

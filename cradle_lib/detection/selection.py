@@ -12,7 +12,6 @@ def choose_dialogues(
     corpus: Corpus,
     limit: int | None = None,
     sample: int | None = None,
-    seed: int = 0,
     shard: str | None = None,
 ) -> list[Dialogue]:
     """Selects dialogues: a sample, of it the first ones, and of these a shard; as for :func:`.run`.
@@ -22,7 +21,7 @@ def choose_dialogues(
     """
     positions = list(range(len(corpus)))
     if sample is not None:
-        positions = sample_dialogues(corpus, sample, seed)
+        positions = sample_dialogues(corpus, sample)
     if limit is not None:
         positions = positions[: max(limit, 0)]
     if shard is not None:

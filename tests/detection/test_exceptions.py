@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Answer, Model, Outcome, Progress, Prompt, read_journal
+from cradle_lib.detection import Answer, Model, Options, Outcome, Progress, Prompt, read_journal
 from cradle_lib.detection import run as asking
 from cradle_lib.detection.engine import Sequential, _installed, find_engine
 from cradle_lib.detection.run import run
@@ -151,7 +151,7 @@ def test_interrupts_errors_of_the_project_and_of_writing_end_the_run(
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space left"):
-        start(kind, lambda _: Answer("none"), progress=progress)
+        start(kind, lambda _: Answer("none"), options=Options(progress=progress))
     assert failed(tmp_path) == {}
 
 

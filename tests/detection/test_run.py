@@ -18,6 +18,7 @@ from cradle_lib.detection import (
     OUTCOMES,
     Answer,
     Model,
+    Options,
     Outcome,
     Progress,
     Prompt,
@@ -27,9 +28,9 @@ from cradle_lib.detection import (
     sample_dialogues,
 )
 from cradle_lib.detection import run as asking
-from cradle_lib.detection.engine import Engine, Sequential
+from cradle_lib.detection.engine import Consent, Engine, Sequential
 from cradle_lib.detection.model import Decoding, Prices
-from cradle_lib.detection.run import Consent, run
+from cradle_lib.detection.run import run
 from cradle_lib.errors import CorpusError, EngineError, JournalError
 from cradle_lib.labels import BITS
 
@@ -63,7 +64,7 @@ def test_a_run_gives_predictions_aligned_to_the_user_turns(
     known = replace(corpus, meta={"scenario": ["S1", "S2", "S1"]})
     seen: list[Progress] = []
     # As a user types them: paths that are text.
-    path = run(always_none, known, out=str(tmp_path), progress=seen.append)
+    path = run(always_none, known, out=str(tmp_path), options=Options(progress=seen.append))
     assert path == journal_path(always_none, known, out=tmp_path)
     predictions = load_predictions(str(path), known)
     confirm = BITS["confirm_SI_passive_ongoing"]
@@ -96,7 +97,7 @@ def test_failed_turns_are_asked_again_and_a_finished_run_asks_nothing(
     assert load_predictions(path, corpus).ok.all()
     before = path.read_bytes()
     seen: list[Progress] = []
-    run(always_none, corpus, out=tmp_path, progress=seen.append)
+    run(always_none, corpus, out=tmp_path, options=Options(progress=seen.append))
     assert len(engine.asked) == 1
     assert path.read_bytes() == before
     assert seen == [Progress(done=6, total=6, stored=6)]
@@ -229,18 +230,18 @@ def test_text_leaves_the_machine_only_after_consent(
 
     for consent in (None, answer(False)):
         with pytest.raises(EngineError, match=r"sending 3 dialogues of tiny to far\.example"):
-            run(REMOTE, corpus, out=tmp_path, consent=consent)
+            run(REMOTE, corpus, out=tmp_path, options=Options(consent=consent))
     assert engine.asked == []
     assert questions == [
         "The text of 3 dialogues of tiny will be sent to far.example (Far). Send it?"
     ]
-    run(REMOTE, corpus, out=tmp_path, limit=1, consent=answer(True))
+    run(REMOTE, corpus, out=tmp_path, limit=1, options=Options(consent=answer(True)))
     # The other dialogues are asked about, and nothing where nothing is sent.
     with pytest.raises(EngineError, match="not agreed"):
-        run(REMOTE, corpus, out=tmp_path, consent=answer(False))
+        run(REMOTE, corpus, out=tmp_path, options=Options(consent=answer(False)))
     assert "The text of 2 dialogues of tiny" in questions[-1]
     assert {dialogue for dialogue, _ in engine.asked} == {"d0000"}
-    run(REMOTE, corpus, out=tmp_path, consent=answer(True))
+    run(REMOTE, corpus, out=tmp_path, options=Options(consent=answer(True)))
     run(REMOTE, corpus, out=tmp_path)
     assert len(engine.asked) == 6
 
@@ -257,19 +258,19 @@ def test_the_limit_of_a_run_binds_every_later_start(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(monkeypatch, Answer("none", tokens_in=40_000, tokens_out=1))
-    path = run(PRICED, corpus, out=tmp_path, limit=1, consent=YES, max_cost=0.5)
+    path = run(PRICED, corpus, out=tmp_path, limit=1, options=Options(consent=YES, max_cost=0.5))
     assert read_journal(path)[0].max_cost == 0.5
     engine = use(monkeypatch, *[Answer("none", tokens_in=900_000, tokens_out=1)] * 2)
     monkeypatch.setattr(asking, "Remote", Asked)
     engine.stop = lambda why: engine.answers.clear() or (_ for _ in ()).throw(EngineError(why))
     with pytest.raises(EngineError, match=r"of --max-cost \$0\.5 are spent"):
-        run(PRICED, corpus, out=tmp_path, consent=YES)
+        run(PRICED, corpus, out=tmp_path, options=Options(consent=YES))
     assert len(engine.asked) == 1
     with pytest.raises(EngineError, match="Give a higher limit"):
-        run(PRICED, corpus, out=tmp_path, consent=YES)
+        run(PRICED, corpus, out=tmp_path, options=Options(consent=YES))
     # A limit that is named replaces the one that was recorded.
     use(monkeypatch)
-    run(PRICED, corpus, out=tmp_path, consent=YES, max_cost=5.0)
+    run(PRICED, corpus, out=tmp_path, options=Options(consent=YES, max_cost=5.0))
     assert read_journal(path)[0].max_cost == 5.0
 
 

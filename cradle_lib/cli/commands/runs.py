@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -57,6 +58,7 @@ def infer(
     if folder.suffix == ".jsonl":
         journal = folder
     with RunBar(settings.model.name, "turns", yes=yes) as bar:
+        options = replace(settings.options, progress=bar.show, consent=bar.agree, max_cost=max_cost)
         try:
             run(
                 settings.model,
@@ -66,10 +68,7 @@ def infer(
                 limit=settings.limit,
                 sample=sample,
                 shard=shard,
-                options=settings.options,
-                progress=bar.show,
-                consent=bar.agree,
-                max_cost=max_cost,
+                options=options,
             )
         except CradleError:
             bar.stop()

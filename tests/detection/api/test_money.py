@@ -116,21 +116,21 @@ def test_a_run_stops_before_its_limit_and_goes_on_where_it_stopped(
     name = service.add(lambda n: as_json(json.loads(chat()[2]) | {"usage": usage}))
     model, options = make_model(f"{service.url}/{name}"), Options(concurrency=8)
     with pytest.raises(EngineError, match=r"\$0\.00 of --max-cost \$0\.00 are spent"):
-        run(model, corpus, out=tmp_path, max_cost=0.0)
+        run(model, corpus, out=tmp_path, options=Options(max_cost=0.0))
     assert service.calls[name] == 0
     # An answer costs (2000 x 3 + 15) / 1e6 = $0.006015. A call may cost more.
     limit = 3.5 * 0.006015 + dearest(model, corpus)
     with pytest.raises(EngineError, match=r"--max-cost.*answers so far are kept") as stopped:
-        run(model, corpus, out=tmp_path, options=options, max_cost=limit)
+        run(model, corpus, out=tmp_path, options=replace(options, max_cost=limit))
     assert "\n" not in str(stopped.value)
     path = tmp_path / "tiny" / "priced.jsonl"
     assert 1 <= len(read_journal(path)[1]) == service.calls[name] < 6
     spent, _ = total_usage(read_answers(path)[1])
     assert spent.cost(Prices.model_validate(PRICES)) <= limit
-    run(model, corpus, out=tmp_path, options=options, max_cost=1.0)
+    run(model, corpus, out=tmp_path, options=replace(options, max_cost=1.0))
     assert len(read_journal(path)[1]) == service.calls[name] == 6
     # Finished: however low the limit, there is nothing left to pay for.
-    run(model, corpus, out=tmp_path, options=options, max_cost=0.0)
+    run(model, corpus, out=tmp_path, options=replace(options, max_cost=0.0))
     assert service.calls[name] == 6
 
 
@@ -153,7 +153,7 @@ def test_a_limit_holds_where_a_service_reports_nothing_or_nonsense(
     model, many = make_model(f"{service.url}/{name}"), long_corpus(20, 3)
     limit = 20 * dearest(model, many)
     with pytest.raises(EngineError, match=r"as an upper bound.*are kept"):
-        run(model, many, out=tmp_path, options=Options(concurrency=4), max_cost=limit)
+        run(model, many, out=tmp_path, options=Options(concurrency=4, max_cost=limit))
     calls = service.calls[name]
     # None of them can have cost more than the dearest, and most cost less.
     assert 20 - 4 <= calls < 60
@@ -162,7 +162,7 @@ def test_a_limit_holds_where_a_service_reports_nothing_or_nonsense(
     assert {(a.tokens_in, a.tokens_cached, a.tokens_out) for a in answers} == {(None,) * 3}
     # A later start knows what the first one spent.
     with pytest.raises(EngineError, match="Give a higher limit to go on"):
-        run(model, many, out=tmp_path, max_cost=limit * 0.9)
+        run(model, many, out=tmp_path, options=Options(max_cost=limit * 0.9))
     assert service.calls[name] == calls
 
 
@@ -182,7 +182,7 @@ def test_calls_that_may_be_charged_and_bring_nothing_are_paid_from_the_limit(
     limit = 4.5 * dearest(model, many)
     for match in (r"--max-cost .* are spent \(.*upper bound", "Give a higher limit to go on"):
         with pytest.raises(EngineError, match=match):
-            run(model, many, out=tmp_path, options=options, max_cost=limit)
+            run(model, many, out=tmp_path, options=replace(options, max_cost=limit))
         assert service.calls[down] == 4
     path = tmp_path / "tiny" / "priced.jsonl"
     # Each of them is recorded as a failure of the same question.
@@ -190,7 +190,9 @@ def test_calls_that_may_be_charged_and_bring_nothing_are_paid_from_the_limit(
     assert len({a.key for a in read_answers(path)[1]}) == len(read_journal(path)[1]) == 1
     # A call that was turned away costs nothing.
     model = make_model(f"{service.url}/{busy}", id="busy")
-    path = run(model, many.subset([0], "one"), out=tmp_path, options=options, max_cost=limit)
+    path = run(
+        model, many.subset([0], "one"), out=tmp_path, options=replace(options, max_cost=limit)
+    )
     assert (service.calls[busy], len(read_answers(path)[1])) == (6, 1)
 
 
@@ -201,7 +203,9 @@ def test_an_answer_after_calls_that_brought_nothing_answers_the_question(
     many, seen = long_corpus(3, 3), list[Progress]()
     name = service.add(lambda n: error(500) if n % 3 else chat())
     model, options = make_model(f"{service.url}/{name}"), Options(concurrency=1)
-    path = run(model, many, out=tmp_path, options=options, max_cost=1.0, progress=seen.append)
+    path = run(
+        model, many, out=tmp_path, options=replace(options, max_cost=1.0, progress=seen.append)
+    )
     run(model, many, out=tmp_path)
     assert len(read_answers(path)[1]) == service.calls[name] == 1 + 8 * 3
     assert [p.outcome for p in read_journal(path)[1]] == [Outcome.OK] * 9

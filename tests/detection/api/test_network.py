@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cradle_lib.detection import Outcome
+from cradle_lib.detection import Options, Outcome
 from cradle_lib.detection.api.network import find_proxy, host_of, proxy_of
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.run import run
@@ -65,9 +65,9 @@ def test_the_user_reads_the_proxys_name_before_agreeing_to_send_text(
         return len(questions) > 1
 
     with pytest.raises(EngineError, match="was not agreed to"):
-        run(elsewhere(engine), HELLO, out=tmp_path, consent=agree)
+        run(elsewhere(engine), HELLO, out=tmp_path, options=Options(consent=agree))
     assert proxy.paths == []
-    path = run(elsewhere(engine), HELLO, out=tmp_path, consent=agree)
+    path = run(elsewhere(engine), HELLO, out=tmp_path, options=Options(consent=agree))
     assert f"sent to service.invalid through the proxy {proxy.place} (Tested)" in questions[0]
     assert proxy.paths[0].startswith("http://service.invalid/")
     # The proxy's password goes to the proxy alone, and to no sentence and no journal.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def test_tokens_that_a_real_server_had_cached_are_counted_and_its_marks_taken(
         model = make_model("anthropic", None, temperature=0.0, max_new_tokens=2)
         options = Options(concurrency=1)
         one = corpus.subset([0], "one")
-        path = run(model, one, out=tmp_path, options=options, consent=lambda _: True)
+        path = run(model, one, out=tmp_path, options=replace(options, consent=lambda _: True))
     first, second, *_ = read_journal(path)[1]
     assert first.tokens_cached == 0
     # The history is read from the cache, up to where the last question's end was.

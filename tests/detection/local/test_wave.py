@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -242,7 +243,7 @@ def test_a_run_stopped_in_the_middle_of_a_wave_resumes_to_the_same_journal(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(model, ragged, out=out, options=options, progress=progress)
+        run(model, ragged, out=out, options=replace(options, progress=progress))
     assert len(answers(out)) == 5
     assert essence(run(model, ragged, out=out, options=options)) == usual
 
