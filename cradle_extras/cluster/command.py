@@ -120,7 +120,7 @@ def _require_free(journal: Path, files: Sequence[Path]) -> None:
     """Refuses a journal that exists, and shards of another division: they would be asked again."""
     if journal.exists():
         raise JournalError(
-            f"{paths.shown(journal)}: is there already. If it is not finished, finish it with "
+            f"{paths.shown(journal)}: already exists. If it is not finished, finish it with "
             "`cradle infer`; or move it away."
         )
     for other in set(journal_files(journal, partial=True)) - {journal, *files}:

@@ -220,7 +220,7 @@ def adjudicate(
         print_json({"outcomes": result.counts, "gold": str(gold)})
         return
     counts = pd.DataFrame(result.counts.items(), columns=["outcome", "dialogues"])
-    print_table(counts, "What became of the dialogues")
+    print_table(counts, "Outcomes of the dialogues")
     if audit is not None:
-        out.print(f"Who voted for what: {paths.shown(audit)}")
+        out.print(f"Audit trail: {paths.shown(audit)}")
     out.print(f"Gold: {paths.shown(gold)}")

@@ -308,7 +308,7 @@ def find_engine(name: str) -> type[Engine]:
         engine: type[Engine] = entry.load()
     except Exception as error:  # Whatever the code of another package raises.
         raise RegistryError(
-            f"engine {name!r} ({entry.value}) can't be loaded: {error}. Mend or remove its package"
+            f"engine {name!r} ({entry.value}) can't be loaded: {error}. Fix or remove its package"
         ) from error
     return engine
 

@@ -112,7 +112,7 @@ class Journal:
             # Not an error of the model, for which its question would fail.
             raise JournalError(
                 f"{paths.shown(self.path)}: can't be written ({error.strerror}). The answers so "
-                "far are kept: make room, and run the same command again."
+                "far are kept: free some space, and run the same command again."
             ) from error
 
 
@@ -372,7 +372,7 @@ def journal_files(path: Path, *, partial: bool = False) -> list[Path]:
         raise JournalError(
             f"{paths.shown(path)}: there are the shards {', '.join(sorted(there))}; missing: "
             f"{', '.join(sorted(missing)) or 'none'}. Make them with `cradle infer --shard`, and "
-            "move those of another division away."
+            "move the shards of another division away."
         )
     return [file for _, _, file in shards]
 

@@ -246,7 +246,7 @@ def _matching(
         raise JournalError(
             f"{paths.shown(path)}: was made for corpus {record.corpus_fingerprint}, "
             f"{corpus.name} is {corpus.fingerprint}, and its prompt {record.prompt!r} "
-            f"({record.prompt_hash}) is not here to match the answers. Run it again."
+            f"({record.prompt_hash}) is missing here, so no answer can be matched. Run it again."
         )
     by_dialogue: dict[str, list[Prediction]] = {}
     for prediction in stored:
@@ -257,7 +257,7 @@ def _matching(
         kept += Session(dialogue, template, record.history, mine).taken
     if stored and not kept:
         raise JournalError(
-            f"{paths.shown(path)}: none of its answers is to a question that {corpus.name} "
+            f"{paths.shown(path)}: none of its answers belongs to a question that {corpus.name} "
             f"({corpus.fingerprint}) asks; it was made for {record.corpus} "
             f"({record.corpus_fingerprint}). Name the corpus that the run was over."
         )

@@ -35,7 +35,7 @@ def join(shards: Sequence[Path], out: Path, corpus: Corpus) -> Record:
             corpus; or ``out`` exists.
     """
     if out.exists():
-        raise JournalError(f"{paths.shown(out)}: is there already. Move it away, or use it.")
+        raise JournalError(f"{paths.shown(out)}: already exists. Move it away, or use it.")
     shards = list(dict.fromkeys(shards))
     parts = [read_answers(path) for path in shards]
     records = [record for record, _ in parts]

@@ -181,7 +181,7 @@ def test_journals_of_other_runs_and_corpora_do_not_mix(
     with pytest.raises(JournalError, match="belongs to another run"):
         load_predictions(paths, corpus)
     other = make_corpus([[("User", "Something else.", "none")]] * 3)
-    with pytest.raises(JournalError, match="none of its answers is to a question"):
+    with pytest.raises(JournalError, match="none of its answers belongs to a question"):
         load_predictions(paths[0], other)
 
 

@@ -49,7 +49,7 @@ def test_joined_shards_are_the_bytes_of_one_process(tmp_path: Path, limit: int |
     # In whatever order they are named.
     join(shards[::-1], joined, CORPUS)
     assert normal(joined) == normal(tmp_path / "one.jsonl")
-    with pytest.raises(JournalError, match="is there already"):
+    with pytest.raises(JournalError, match="already exists"):
         join(shards, joined, CORPUS)
     for shard in ("3/3", "-1/3", "a/b", "1/2/3"):
         with pytest.raises(JournalError, match="expected i/n"):

@@ -52,7 +52,7 @@ def test_shards_made_by_hand_are_joined_and_those_of_a_division_are_not_mixed(
     refused = invoke("cluster", "local", "--shards", "2", *OPTIONS, tmp_path)
     assert isinstance(refused.exception, JournalError)
     # Before any job starts: joining would refuse it only after all questions.
-    assert "is there already. If it is not finished, finish it" in str(refused.exception)
+    assert "already exists. If it is not finished, finish it" in str(refused.exception)
     assert journals[1].read_bytes() == before
 
 
