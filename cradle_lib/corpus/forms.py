@@ -73,7 +73,8 @@ def read_source(path: Path, encoding: str | None = None) -> Source:
             turns = lines.groupby(blank.cumsum()).cumcount()
             return Source(TRANSCRIPT, lines.assign(**{TURN: turns}), details)
         # Not as pandas finds a separator, which can be a letter, or a comma within a name.
-        separator = max(_SEPARATORS, key=text.lstrip().splitlines()[0].count)
+        header = re.sub('"[^"]*"', "", text.lstrip().splitlines()[0])
+        separator = max(_SEPARATORS, key=header.count)
         table = pd.DataFrame(read_csv(text, separator), dtype=object)
         return Source(TABLE, table, details | {"separator": _SEPARATORS[separator]})
     except CorpusError as error:

@@ -304,6 +304,25 @@ def test_it_says_what_it_understood(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("header", "separator"),
+    [
+        ('"Notes, or none";speaker;text', "semicolon"),
+        ('"Notes, first, second and third";speaker;text', "semicolon"),
+        ("Notes, or none;speaker;text", "semicolon"),
+        ('"Notes; or none",speaker,text', "comma"),
+        ("Notes (a;b)\tspeaker\ttext", "tab"),
+    ],
+)
+def test_a_separator_within_the_name_of_a_column_is_not_the_files(
+    tmp_path: Path, header: str, separator: str
+) -> None:
+    mark = {"semicolon": ";", "comma": ",", "tab": "\t"}[separator]
+    rows = [mark.join(("x", who, "Hello")) for who in ("client", "counselor")]
+    path = write(tmp_path, "x.csv", "\n".join([header, *rows]))
+    assert convert(path, dialogue="file").understood["separator"] == separator
+
+
 def test_a_dialogue_without_messages_is_counted(tmp_path: Path) -> None:
     said = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     lines = [{"id": n, "messages": said if n == 1 else []} for n in range(3)]
