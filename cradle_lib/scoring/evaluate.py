@@ -17,6 +17,7 @@ from cradle_lib.scoring.scores import OVERALL, PER_LABEL, labels_at, scores, spl
 from cradle_lib.scoring.signature import Signature, signed
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.proportions import wilson, wilson_f1
+from cradle_lib.statistics.rates import Floats
 from cradle_lib.version import library_version
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Evaluation:
 
     Attributes:
         system: Name of the model that made the run.
-        over: Over which dialogues it was, as a heading.
+        coverage: Over which dialogues it was, as a heading.
         signature: What the scores depend on.
         scores: The scores with their intervals, by name of :data:`.OVERALL`, and of
             :data:`.PER_LABEL` with one entry for each of :attr:`labels`.
@@ -197,9 +198,14 @@ def evaluate(
         zero_division=conventions.zero_division,
         macro_f1=conventions.macro_f1,
     )
-    found = bootstrap(counts.rows, lambda t: measured(t)._asdict(), draws=draws, seed=seed)
-    if draws and len(counts) > 1:
-        found |= _label_intervals(found, counts)
+
+    def overall(totals: Floats) -> dict[str, Floats]:
+        return dict(zip(OVERALL, measured(totals), strict=False))
+
+    found = bootstrap(counts.rows, overall, draws=draws, seed=seed)
+    found |= _label_estimates(
+        measured(counts.total), counts, intervals=draws > 0 and len(counts) > 1
+    )
     return Evaluation(
         system=predictions.record.name,
         coverage=predictions.coverage,
@@ -214,15 +220,17 @@ def evaluate(
     )
 
 
-def _label_intervals(found: dict[str, Estimate], counts: Counts) -> dict[str, Estimate]:
-    """Replaces the intervals of single labels by Wilson's, which keep their coverage if rare."""
+def _label_estimates(found: Scores, counts: Counts, *, intervals: bool) -> dict[str, Estimate]:
+    """Gives scores of single labels Wilson's intervals, which keep their coverage if rare."""
     tp, fp, fn = np.moveaxis(split(counts.rows, counts.level)[0], -1, 0)
     ends = {
         "precision": wilson(tp, tp + fp),
         "recall": wilson(tp, tp + fn),
         "f1": wilson_f1(tp, fp + fn),
     }
-    return {name: Estimate(found[name].value, *bounds) for name, bounds in ends.items()}
+    if not intervals:
+        ends = dict.fromkeys(ends, (np.full_like(found.f1, np.nan),) * 2)
+    return {name: Estimate(getattr(found, name), *ends[name]) for name in ends}
 
 
 def signature_of(

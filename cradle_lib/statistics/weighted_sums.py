@@ -40,15 +40,14 @@ def draw_blocks(rows: NDArray[Any], draws: int, seed: int) -> Iterator[Floats]:
     columns = rows.reshape(len(rows), -1).T.astype(np.float64)
     # Fractions are added up apart: their rounding must not depend on the counts beside them.
     integral = (columns == np.rint(columns)).all(axis=1)
-    for block in blocks:
-        weights = block.astype(np.float64)
+    for weights in blocks:
         totals = np.empty((len(columns), weights.shape[1]))
         for kind in (integral, ~integral):
             totals[kind] = columns[kind] @ weights
         yield totals.T.reshape(-1, *rows.shape[1:])
 
 
-def swap_blocks(n: int, number: int, seed: int) -> Iterator[Weights]:
+def swap_blocks(n: int, number: int, seed: int) -> Iterator[Floats]:
     """Decides for each swap which of ``n`` dialogues two systems exchange.
 
     Yields:
@@ -74,7 +73,7 @@ def swap_weights(generator: np.random.Generator, swaps: int, n: int) -> Weights:
     return generator.integers(0, 2, size=(swaps, n), dtype=np.uint8)
 
 
-def _blocks(source: _Source, n: int, number: int, seed: int) -> Iterable[Weights]:
+def _blocks(source: _Source, n: int, number: int, seed: int) -> Iterable[Floats]:
     """Gives the weights of ``n`` dialogues, shape (n, draws or swaps of the block)."""
     if number < 1 or not n:
         raise ScoringError(f"{number} draws from {n} dialogues. Both must be at least 1.")
@@ -83,14 +82,14 @@ def _blocks(source: _Source, n: int, number: int, seed: int) -> Iterable[Weights
 
 
 @lru_cache(maxsize=4)
-def _kept(source: _Source, n: int, number: int, seed: int) -> tuple[Weights, ...]:
+def _kept(source: _Source, n: int, number: int, seed: int) -> tuple[Floats, ...]:
     return tuple(_made(source, n, number, seed))
 
 
-def _made(source: _Source, n: int, number: int, seed: int) -> Iterator[Weights]:
+def _made(source: _Source, n: int, number: int, seed: int) -> Iterator[Floats]:
     generator = np.random.default_rng(seed)
     # A generator makes four small numbers of one large one: other blocks would waste some.
     size = max(4, _BLOCK // n // 4 * 4)
     for start in range(0, number, size):
         block = source(generator, min(size, number - start), n)
-        yield np.ascontiguousarray(block.T, dtype=np.int32)
+        yield np.ascontiguousarray(block.T, dtype=np.float64)
