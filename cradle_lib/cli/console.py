@@ -63,14 +63,12 @@ def print_table(
         right: Columns whose cells end at the right; columns of numbers do so in any case.
     """
     if isinstance(rows, Sequence):
-        records, names = rows, list(rows[0]) if rows else []
+        cells_of = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
     else:
-        # A frame has columns even without rows.
-        records, names = rows.to_dict("records"), list(rows)
+        cells_of = rows.to_dict("list")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     columns = []
-    for name in names:
-        cells = [record[name] for record in records]
+    for name, cells in cells_of.items():
         texts = [f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in cells]
         numbers = bool(cells) and {*map(type, cells)} <= {int, float}
         table.add_column(

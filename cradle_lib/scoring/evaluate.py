@@ -13,7 +13,7 @@ from cradle_lib.corpus.needs import unmet
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import NEEDED, Conventions, Level, align_rows
 from cradle_lib.scoring.counts import Counts, count
-from cradle_lib.scoring.scores import OVERALL, PER_LABEL, labels_at, scores, split
+from cradle_lib.scoring.scores import OVERALL, PER_LABEL, Scores, labels_at, scores, split
 from cradle_lib.scoring.signature import Signature, signed
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.proportions import wilson, wilson_f1
