@@ -65,8 +65,8 @@ def contamination(train: Corpus, test: Corpus, threshold: float = THRESHOLD) -> 
     """Counts dialogues and turns that a test split shares with the train split.
 
     Args:
-        train: What was learned from.
-        test: What is tested on.
+        train: The split that the model was trained on.
+        test: The split that it is tested on.
         threshold: Jaccard index of word triples from which two dialogues count as near-duplicates.
 
     Returns:
@@ -74,7 +74,7 @@ def contamination(train: Corpus, test: Corpus, threshold: float = THRESHOLD) -> 
         the same words in the same order as a user turn of train; and those of them with a label.
         Turns of fewer than five words are left out.
 
-        - ``what`` (str): what is counted; ``number`` (int): how many there are.
+        - ``what`` (str): the unit; ``number`` (int): how many there are.
         - ``found`` (int): how many of them are in train too; ``value`` (float): their share, NaN
           if there are none.
     """

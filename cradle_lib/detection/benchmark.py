@@ -22,7 +22,7 @@ def benchmark_results(what: str = "inference", folder: Path | None = None) -> pd
             split), ``ablation`` (gain by each mechanism of the wave engine), ``services`` (speed of
             calls), ``training`` (one sequence per dialogue against one per turn) or
             ``construction`` (planning and validating dialogues).
-        folder: Folder of the results; by default that of the project.
+        folder: Folder of the results; by default the project's.
 
     Returns:
         One row for each comparison, none if nothing was measured.

@@ -112,7 +112,7 @@ def run_model(
             :class:`~cradle_lib.detection.Prompt` and returns the text of an answer.
         corpus: The corpus.
         history: Whose labels the history shows.
-        name: What pages call a function or a spec.
+        name: Name of a function or a spec on pages.
         version: Version of the data and weights that a function uses, which are not part of its
             source.
         limit: Only this many dialogues, from the start.
@@ -191,7 +191,7 @@ def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions
 
     Returns:
         The predictions in the order of the models. A model without a run is left out, as is a
-        baseline that has nothing to learn from.
+        baseline without data to learn from.
 
     Raises:
         CradleError: As :func:`run_model`.

@@ -23,7 +23,7 @@ class Choice:
     """Several results of which a page shows one at a time.
 
     Attributes:
-        label: What is chosen, such as ``System``.
+        label: Name of the choice, such as ``System``.
         shown: The results by name, in the order of the list.
     """
 
@@ -52,7 +52,7 @@ def choose(label: str, shown: Mapping[str, Table | Picture | Notice]) -> Choice 
     """Shows one of several tables or figures, which the reader chooses from a list.
 
     Args:
-        label: What is chosen, such as ``System``.
+        label: Name of the choice, such as ``System``.
         shown: The results of :func:`.show` or :func:`.show_figure` by name. The first is open.
             A page without scripts shows all of them, one below the other.
 

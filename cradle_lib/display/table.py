@@ -157,7 +157,8 @@ def show(
         caption: One sentence that says what the table shows.
         rows: Columns that name a row. The first of them is its heading.
         columns: Columns that name a column of the table, the outermost first.
-        group: Column whose values are headings between rows; empty or missing is no heading.
+        group: Column whose values are headings between rows; empty or missing values give no
+            heading.
         best: With ``columns``: the name in ``rows`` or ``columns`` whose values compete. The
             highest value is marked. Only values that share a group and a signature (except the
             decoding, which is the system's) are compared, as they are shown; equal values are all

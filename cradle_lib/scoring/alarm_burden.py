@@ -66,7 +66,7 @@ def alarm_burden(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0)
         - ``value``, ``low``, ``high`` (float): the metric and its 95 % interval. Infinite if alarms
           find nothing; NaN for a zero denominator, and if not computed.
         - ``unit`` (str): ``share`` (0 to 1), or ``number``.
-        - ``signature`` (str): what the numbers depend on.
+        - ``signature`` (str): the scoring settings.
     """
     estimate = _estimate(predictions, lambda tally: [*_metrics(tally).values()], draws, seed)
     frame = pd.DataFrame(
@@ -92,9 +92,10 @@ def projected_precision(
 ) -> pd.DataFrame:
     """Projects the share of flagged turns that have a gold label to rarer crises.
 
-    A benchmark contains far more crises than everyday conversations. With s the share of gold
-    turns that are flagged, f that of the others, and q the share of turns with a gold label, the
-    positive predictive value is s q / (s q + f (1 - q)). It assumes that s and f do not change.
+    A benchmark contains far more crises than everyday conversations. With s the share of gold turns
+    that are flagged, f the share of other turns that are flagged, and q the share of turns with a
+    gold label, the positive predictive value is s q / (s q + f (1 - q)). It assumes that s and f do
+    not change.
 
     Args:
         predictions: The predictions for every user turn of a corpus.
@@ -111,7 +112,7 @@ def projected_precision(
         - ``value``, ``low``, ``high`` (float): the predictive value, 0 to 1; NaN for a run that
           flags nothing. Its 95 % interval takes a given prevalence as fixed, and is NaN below 1 %;
           the interval for the corpus itself includes its variation.
-        - ``signature`` (str): what the numbers depend on.
+        - ``signature`` (str): the scoring settings.
     """
     own = float(np.mean(predictions.corpus.gold != 0)) if len(predictions.masks) else np.nan
 

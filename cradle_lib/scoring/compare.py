@@ -138,7 +138,7 @@ def compare(
     Args:
         runs: Two or more runs over the same dialogues; the first is the baseline.
         names: Their names; by default those in their records.
-        conventions: What the paper leaves open; the defaults if ``None``.
+        conventions: Choices that the paper leaves open; the defaults if ``None``.
         permutations: Permutations for p-values and intervals, at least 1.
         seed: Seed of the permutations.
 
@@ -262,7 +262,7 @@ def rank_ranges(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
         - ``ranks`` (str): the middle 95 % of the ranks over the draws, such as ``1`` or ``2 to 4``.
           A system that is equal to others in a draw has all of their ranks. Without draws, and for
           a single dialogue, the ranks of the corpus itself.
-        - ``signature`` (str): what the ranks depend on.
+        - ``signature`` (str): the scoring settings.
     """
     together: dict[tuple[str, str], list[Evaluation]] = {}
     for each in evaluations:

@@ -54,7 +54,7 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one"
           sum of the gold label's row.
         - ``value`` (float): their quotient, a share; NaN where the row is empty.
 
-        ``attrs["signature"]`` is what the run was measured under.
+        ``attrs["signature"]`` states the scoring settings.
     """
     all_usable = bool(predictions.ok.all())
     columns = CELLS if all_usable else (*CELLS, UNUSABLE)

@@ -52,17 +52,16 @@ NEEDED: Final[dict[Level, Need]] = {"turn": "labels", "dialogue": "labels", "con
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    """The options under which something is scored.
+    """The scoring conventions: choices that the paper leaves open.
 
     Attributes:
         empty_jaccard: Jaccard index of two empty sets, 0 to 1.
         zero_division: Value of a precision, recall or F1 whose denominator is 0; 0 to 1.
-        orphans: Labels on rows where no model is asked. ``ignore`` drops them. ``attach``
-            moves them to the user turn before, in the same dialogue, or to the first one if
-            none comes before; a label that the turn already has counts once, and one whose
-            dialogue has no user turn is dropped. ``count`` makes
-            each such row a unit of its own on which nothing was predicted: a miss at turn
-            level, a member of the gold set at dialogue level.
+        orphans: Labels on rows where no model is asked. ``ignore`` drops them. ``attach`` moves
+            them to the previous user turn of the dialogue, or to its first one. There, a label that
+            the turn already has counts once; without any user turn the label is dropped. ``count``
+            makes each such row a separate unit without predictions: a miss at turn level, a member
+            of the gold set at dialogue level.
         unparsed: Answers that were unparsed, refused or failed. They predict nothing. ``miss``: a
             unit with such an answer and with neither predicted nor gold labels is not an exact
             match and has Jaccard 0. ``none``: they count as if the model had answered ``none``.

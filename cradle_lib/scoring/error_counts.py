@@ -61,7 +61,7 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
           nothing is asked. ``outcome`` (str): ``ok`` where the run has unusable answers that the
           quantity does not count; missing elsewhere.
 
-        ``attrs["signature"]`` is what the run was measured under.
+        ``attrs["signature"]`` states the scoring settings.
     """
     corpus, negative = predictions.corpus, predictions.corpus.gold == 0
     pairs = name_unusable(classify(corpus.gold, predictions.masks, corpus.dialogue_of), predictions)

@@ -170,7 +170,7 @@ def evaluate(
     Args:
         predictions: The run's answers for every user turn of its corpus.
         level: ``turn``, ``dialogue``, or ``confirm`` (dialogue level, confirms only).
-        conventions: What the paper leaves open; the defaults if ``None``.
+        conventions: Choices that the paper leaves open; the defaults if ``None``.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
         seed: Seed of the draws.
 

@@ -56,7 +56,7 @@ def label_changes(
         - ``value``, ``low``, ``high`` (float): ``after`` minus ``before`` with its 95 % interval,
           -1 to 1.
 
-        ``attrs["signature"]`` is what both were measured under.
+        ``attrs["signature"]`` states the scoring settings.
 
     Raises:
         ScoringError: If the two can't be compared.

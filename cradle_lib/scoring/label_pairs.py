@@ -193,7 +193,7 @@ def label_pairs(run: Predictions) -> pd.DataFrame:
         - ``category`` (categorical): the category of an error; missing where ``gold`` and
           ``predicted`` are the same.
 
-        ``attrs["signature"]`` is what the run was measured under.
+        ``attrs["signature"]`` states the scoring settings.
     """
     pairs = name_unusable(classify(run.corpus.gold, run.masks, run.corpus.dialogue_of), run)
     turns = run.to_frame().drop(

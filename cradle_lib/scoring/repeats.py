@@ -41,14 +41,14 @@ def run_spread(
         One row for each system and level.
 
         - ``system``, ``level`` (str); ``runs``, ``dialogues`` (int): how many.
-        - ``value``, ``lowest``, ``highest`` (float): mean, least and greatest of the runs' scores.
+        - ``value``, ``lowest``, ``highest`` (float): mean, lowest and highest of the runs' scores.
         - ``sd`` (float): their standard deviation; NaN for a single run.
         - ``margin`` (float): half of the width of the interval over dialogues, mean of the runs.
         - ``margin_with_runs`` (float): the same with the variance between runs added; NaN for a
           single run. Too wide if answers are sampled for each dialogue, because ``margin`` already
           includes this variation.
 
-        ``attrs["signature"]`` is what the scores depend on, by level.
+        ``attrs["signature"]`` states the scoring settings, by level.
 
     Raises:
         ScoringError: If a system's runs are over different dialogues, or one has none.

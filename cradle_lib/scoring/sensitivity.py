@@ -76,7 +76,7 @@ def sensitivity(runs: Sequence[Predictions]) -> pd.DataFrame:
         - ``change`` (float): ``value`` minus that of the default, -1 to 1.
         - ``turned_round`` (int): pairs of runs whose order by this score is reversed.
 
-        ``attrs["signature"]`` is that of the default.
+        ``attrs["signature"]`` states the default settings.
 
     Raises:
         ScoringError: If the runs can't be compared.

@@ -57,7 +57,7 @@ def stage_orders(run: Predictions) -> pd.DataFrame:
         - ``dialogues`` (int): dialogues with this order in gold.
         - ``value`` (int): those of them with this order in the predictions.
 
-        ``attrs["signature"]`` is what the run was measured under.
+        ``attrs["signature"]`` states the scoring settings.
     """
     starts = np.searchsorted(run.corpus.dialogue_of, np.arange(1, len(run.corpus)))
     gold, predicted = (

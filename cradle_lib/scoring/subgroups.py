@@ -38,7 +38,7 @@ def subgroups(
     """Scores the parts of a corpus at turn level.
 
     Args:
-        predictions: What a run says about every user turn of its corpus.
+        predictions: The run's answers for every user turn of its corpus.
         by: ``timing`` and ``scenario`` (if the corpus knows them), ``length`` (thirds by user
             turns), ``position`` (user turns, the last ones together so that each part has at
             least 20 gold labels) or ``stage``.
@@ -55,7 +55,7 @@ def subgroups(
         - ``score`` (str): a name of :data:`MEASURES`.
         - ``value``, ``low``, ``high`` (float): the score and its 95 % interval, 0 to 1; NaN if not
           computed, and for a part without gold labels.
-        - ``signature`` (str): what the scores of the whole corpus depend on.
+        - ``signature`` (str): the scoring settings.
     """
     rows, n = align_rows(predictions, Conventions()), len(predictions.corpus)
     parts = {name: count(part, n) for name, part in _parts(predictions, by, rows).items()}

@@ -111,7 +111,7 @@ def thresholds(runs: Sequence[Predictions]) -> pd.DataFrame:
         One row for each threshold, ascending: every distinct probability of the run, so that the
         lowest flags every turn.
 
-        - ``system`` (str): the model's name; ``wanted`` (str): what is looked for: ``any``,
+        - ``system`` (str): the model's name; ``wanted`` (str): the labels looked for: ``any``,
           ``alert`` or ``confirm``.
         - ``threshold`` (float): a probability.
         - ``recall``, ``flagged`` (float): the share of the positive turns and of the other turns
@@ -119,7 +119,7 @@ def thresholds(runs: Sequence[Predictions]) -> pd.DataFrame:
         - ``positives``, ``turns`` (int): positive user turns, and all user turns, among those with
           stored choices that fit the answer.
 
-        ``attrs["signature"]`` is what the runs were measured under.
+        ``attrs["signature"]`` states the scoring settings.
     """
     parts = []
     for found in _scored_turns(runs, STAGES):

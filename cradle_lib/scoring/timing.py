@@ -99,7 +99,7 @@ def timing(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd
         - ``unit`` (str): ``share`` (0 to 1), or ``number`` for user turns.
         - ``support`` (int): dialogues with a gold label of the scope, or its onsets for ``onset``
           and ``delay``.
-        - ``signature`` (str): what the numbers depend on.
+        - ``signature`` (str): the scoring settings.
     """
     corpus, n = predictions.corpus, len(predictions.corpus)
     resampled = partial(bootstrap, draws=draws, seed=seed)

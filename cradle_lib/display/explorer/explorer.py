@@ -93,7 +93,7 @@ def explore(data: Mapping[str, Any], *, people: Mapping[str, Any] | None = None)
     """Shows the explorer: all dialogues of a corpus with the predictions of systems.
 
     Args:
-        data: What :func:`.explorer_data` gave.
+        data: The result of :func:`.explorer_data`.
         people: The same for annotators, from :func:`.annotators_data`; a switch on the page shows
             it.
 
