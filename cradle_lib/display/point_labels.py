@@ -22,7 +22,7 @@ _SHIFTS: Final = sorted(range(-96, 97, 8), key=abs)
 _MARK: Final = 5
 
 
-def label_points(axes: Axes, points: pd.DataFrame, x: str, y: str = "value") -> None:
+def label_points(axes: Axes, points: pd.DataFrame, x: str) -> None:
     """Writes the name of each point next to it, without covering another name or a mark.
 
     If there is room, lines drawn by ``hlines`` or ``vlines`` are not covered either.
@@ -30,10 +30,9 @@ def label_points(axes: Axes, points: pd.DataFrame, x: str, y: str = "value") -> 
     Args:
         axes: Where the points are drawn, with its final limits. Its figure gets the layout
             ``constrained``, unless it has one.
-        points: One row for each point; the index has the names. Their colours are those of the
-            palette, in the order of the rows.
+        points: One row for each point; the index has the names, the column ``value`` the place on
+            the vertical axis. Their colours are those of the palette, in the order of the rows.
         x: Column with the place on the horizontal axis.
-        y: Column with the place on the vertical axis.
     """
     figure = axes.get_figure(root=True)
     if figure is None:
@@ -43,7 +42,7 @@ def label_points(axes: Axes, points: pd.DataFrame, x: str, y: str = "value") -> 
     texts = [
         axes.annotate(
             fill(str(name), _LINE),
-            (row[x], row[y]),
+            (row[x], row["value"]),
             xytext=(_GAP, 0),
             textcoords="offset points",
             va="center",
@@ -56,7 +55,7 @@ def label_points(axes: Axes, points: pd.DataFrame, x: str, y: str = "value") -> 
     # The layout makes room for the names, which moves the points, the second time hardly.
     for _ in range(2):
         figure.draw_without_rendering()
-        places = axes.transData.transform(points[[x, y]].to_numpy(dtype=float))
+        places = axes.transData.transform(points[[x, "value"]].to_numpy(dtype=float))
         taken = [Bbox([place - _MARK, place + _MARK]) for place in places]
         segments = [
             axes.transData.transform(segment)

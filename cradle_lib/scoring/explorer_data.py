@@ -21,7 +21,7 @@ from cradle_lib.annotation.load import load_annotations
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, valid_unicode
 from cradle_lib.detection.neutralise import neutralise
 from cradle_lib.detection.parsing import OUTCOMES
-from cradle_lib.errors import CorpusError, ScoringError
+from cradle_lib.errors import CorpusError
 from cradle_lib.scoring.annotators import annotator_pairs
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.label_pairs import CELLS, KINDS, classify
@@ -44,18 +44,13 @@ def explorer_data(
 
     Args:
         corpus: All dialogues.
-        runs: Runs over them or over parts of them, each of another system.
+        runs: One run or more over them or over parts of them, each of another system.
         text: Whether to include the text of a corpus that is not the surrogate, and the answers of
             systems, which may quote it. Do not publish such a site.
 
     Returns:
         Content of each file by name, ready for JSON.
-
-    Raises:
-        ScoringError: If there is no run.
     """
-    if not runs:
-        raise ScoringError("there is no run to explore. Give at least one.")
     kind = "own" if corpus.synthetic else "foreign" if text else "absent"
     data: dict[str, Any] = {"core": core(corpus, runs) | {"text": kind, "part": PART}}
     for number, run in enumerate(runs):

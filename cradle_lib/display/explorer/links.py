@@ -10,7 +10,6 @@ import pandas as pd
 
 from cradle_lib.display.banner import EXPLORER
 from cradle_lib.display.cells import missing
-from cradle_lib.errors import BookError
 from cradle_lib.labels import UNUSABLE
 
 #: Terms of a filter; they mean the columns of the same name in the library's frames.
@@ -44,13 +43,7 @@ def link_to_turns(
 
     Returns:
         An address relative to the executed pages.
-
-    Raises:
-        BookError: If a term is unknown.
     """
-    for name in terms:
-        if name not in TERMS:
-            raise BookError(f"the explorer has no filter {name!r}. It has: {', '.join(TERMS)}")
     # The default is left out.
     filters = [(k, v) for k, v in terms.items() if (k, v) != ("pairing", "one-to-one")]
     parts = ["v=annotators"] if people else []

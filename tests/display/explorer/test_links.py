@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pandas as pd
-import pytest
 
 from cradle_lib.display.explorer.links import link_to_turns, with_links
-from cradle_lib.errors import BookError
 
 
 def test_names_are_quoted_so_that_they_cannot_end_a_part() -> None:
@@ -32,11 +30,6 @@ def test_columns_of_a_frame_are_terms_and_the_usual_ones_are_left_out() -> None:
         "explore.html#m=b&f=gold:alert_past;predicted:alert;category:any",
     ]
     assert "link" not in frame.columns
-
-
-def test_a_term_that_the_explorer_lacks_is_refused() -> None:
-    with pytest.raises(BookError, match="no filter 'colour'"):
-        link_to_turns(["a"], colour="red")
 
 
 def test_values_are_alternatives_and_annotators_have_their_own_turns() -> None:
