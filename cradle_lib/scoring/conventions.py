@@ -25,8 +25,8 @@ reading that agrees best with the paper, and each is named in the signature of e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,8 +91,7 @@ class Conventions:
                 raise ScoringError(f"{name} is {value!r}. Choose one of {', '.join(choices)}.")
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(NamedTuple):
     """Gold labels beside predictions, once orphans have found their place.
 
     Attributes:
@@ -110,12 +109,7 @@ class Rows:
 
     def take(self, chosen: NDArray[np.bool_]) -> Rows:
         """Keeps some of the rows."""
-        return Rows(
-            self.gold[chosen],
-            self.predicted[chosen],
-            self.dialogue_of[chosen],
-            self.answered[chosen],
-        )
+        return Rows._make(column[chosen] for column in self)
 
 
 def align_rows(run: Predictions, conventions: Conventions) -> Rows:
@@ -150,7 +144,7 @@ def _attach(corpus: Corpus, rows: Rows) -> Rows:
         first = int(np.searchsorted(rows.dialogue_of, position))
         if dialogue.user_turns:
             gold[first + max(before - 1, 0)] |= orphan.mask
-    return replace(rows, gold=gold)
+    return rows._replace(gold=gold)
 
 
 def _count(corpus: Corpus, rows: Rows) -> Rows:

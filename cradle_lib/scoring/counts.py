@@ -53,8 +53,7 @@ class Counts:
     @property
     def total(self) -> NDArray[np.float64]:
         """The sum of :attr:`rows`. Shape (51,)."""
-        flat = self.tallies.sum(axis=0, dtype=np.int64).reshape(-1)
-        return np.concatenate([flat, self.sets.sum(axis=0)], dtype=np.float64)
+        return np.asarray(self.rows.sum(axis=0))
 
 
 def count(

@@ -10,7 +10,7 @@ can't matter: the labels of a turn are a set.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -110,8 +110,7 @@ def _values(run: Predictions, variant: Variant) -> list[float]:
     rows = align_rows(run, conventions)
     if variant.first:
         predicted = np.where(rows.answered, rows.predicted, np.uint16(0))
-        rows = replace(
-            rows,
+        rows = rows._replace(
             gold=first_only(rows.gold, rows.dialogue_of),
             predicted=first_only(predicted, rows.dialogue_of),
         )

@@ -8,7 +8,6 @@ Macro scores are left out: in a part of the corpus most labels hardly occur.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -93,7 +92,7 @@ def subgroups(
 def _parts(predictions: Predictions, by: By, rows: Rows) -> dict[str, Rows]:
     if by == "stage":
         return {
-            name: replace(rows, gold=rows.gold & mask, predicted=rows.predicted & mask)
+            name: rows._replace(gold=rows.gold & mask, predicted=rows.predicted & mask)
             for name, mask in _SPLITS.items()
         }
     if by == "position":
