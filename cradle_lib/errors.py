@@ -62,10 +62,6 @@ class NoRunError(JournalError):
     """A run that was never made, or has answered no dialogue completely yet."""
 
 
-class OtherRunError(JournalError):
-    """A journal with answers that were given under other settings."""
-
-
 class EngineError(CradleError, RuntimeError):
     """A model that can't start or go on: missing weights, package, key, memory or cluster."""
 

@@ -34,7 +34,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.model import Model, faults
 from cradle_lib.detection.parsing import Outcome, read_answer
 from cradle_lib.detection.session import Circumstances, Prediction
-from cradle_lib.errors import CorpusError, JournalError, OtherRunError, RegistryError
+from cradle_lib.errors import CorpusError, JournalError, RegistryError
 from cradle_lib.files import visible_files
 from cradle_lib.labels import format_mask, parse
 from cradle_lib.prompts import load_template
@@ -267,7 +267,7 @@ def _require_failed(stored: Sequence[Prediction], before: Record, now: Record, p
         f"{name} is {there!r} there and {here!r} here"
         for name, there, here in before.differences(now)
     )
-    raise OtherRunError(
+    raise JournalError(
         f"{paths.shown(path)}: this journal belongs to another run: {details}. "
         "Choose another place for this run, or move the file away."
     )
@@ -279,7 +279,6 @@ def _of_same_file(before: Record, now: Record, path: Path) -> Record:
         return now
     if before.corpus_fingerprint == now.corpus_fingerprint:
         return now.model_copy(update={"corpus_file": before.corpus_file})
-    # Not a JournalError: the journal of a baseline would then be replaced.
     raise CorpusError(
         f"this journal is about another file called {now.corpus!r} (then "
         f"{before.corpus_fingerprint}, now {now.corpus_fingerprint})",

@@ -55,7 +55,7 @@ from cradle_lib.detection.predictions import Predictions
 from cradle_lib.detection.registry import load_registry, resolve
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.detection.session import Prediction, Prompt, Session
-from cradle_lib.errors import EngineError, JournalError, NoRunError, OtherRunError, RegistryError
+from cradle_lib.errors import EngineError, JournalError, NoRunError, RegistryError
 from cradle_lib.formatting import dollars
 from cradle_lib.prompts import load_template
 from cradle_lib.record import History, Record
@@ -139,10 +139,11 @@ def run_model(
         entry = function.model
         if settings:
             raise RegistryError(f"{entry.name}: a function takes no {', '.join(settings)}")
-    baseline = entry.kind == "baseline"
     shipped = journal_path(entry, corpus, history, out=paths.SHIPPED_RUNS)
-    if not shipped.exists() and (baseline or not os.environ.get(PAGE)):
+    if not shipped.exists() and (entry.kind == "baseline" or not os.environ.get(PAGE)):
         path = journal_path(entry, corpus, history)
+        if sample is None and limit is None:
+            sample = entry.sample
         options = Options(
             device=device,
             concurrency=concurrency,
@@ -151,32 +152,16 @@ def run_model(
             consent=consent,
             max_cost=max_cost,
         )
-        if sample is None and limit is None:
-            sample = entry.sample
-
-        def start() -> None:
-            run(
-                entry,
-                corpus,
-                out=path,
-                history=history,
-                limit=limit,
-                sample=sample,
-                options=options,
-                function=function,
-            )
-
-        try:
-            start()
-        except OtherRunError as changed:
-            if not baseline:
-                raise
-            aside = path.replace(path.with_suffix(".outdated"))
-            _warn(
-                f"{changed} The journal was recreated. The previous file was renamed to "
-                f"{paths.shown(aside)}."
-            )
-            start()
+        run(
+            entry,
+            corpus,
+            out=path,
+            history=history,
+            limit=limit,
+            sample=sample,
+            options=options,
+            function=function,
+        )
     return load_run(entry, corpus, history, partial=True)
 
 
@@ -281,8 +266,9 @@ def ask(
 ) -> Record:
     """Asks a model the questions of a task, or goes on where an earlier start stopped.
 
-    Answers to questions that are still the same are kept; failed ones are asked again. A trained
-    baseline finds its train split beside ``corpus``. The journal is ``path``. All that follows is
+    Answers to questions that are still the same are kept; failed ones are asked again. If the code
+    or the settings of a baseline changed, its journal is renamed and made again. A trained baseline
+    finds its train split beside ``corpus``. The journal is ``path``. All that follows is
     as for :func:`.run`.
 
     Raises:
@@ -297,7 +283,13 @@ def ask(
     engine: Engine = function or make_engine(model, corpus, options)
     record = _make_record(model, engine, task, path, before)
     if before is not None and before.identity != record.identity:
-        # A start that failed with other settings does not bind this one.
+        if model.kind == "baseline" and before.model == model.id:
+            outdated = path.replace(path.with_suffix(".outdated"))
+            options.notice(
+                f"{paths.shown(path)}: was made with other code or settings, and is made again. "
+                f"The previous file was renamed to {paths.shown(outdated)}."
+            )
+        # A start with other settings does not bind this one.
         before, answered = None, []
     max_cost = options.max_cost
     if max_cost is None and before is not None:

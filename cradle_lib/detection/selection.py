@@ -19,11 +19,8 @@ def choose_dialogues(
     Raises:
         JournalError: If the shard is not ``i/n``.
     """
-    positions = list(range(len(corpus)))
-    if sample is not None:
-        positions = sample_dialogues(corpus, sample)
-    if limit is not None:
-        positions = positions[: max(limit, 0)]
+    everything = list(range(len(corpus)))
+    positions = (everything if sample is None else sample_dialogues(corpus, sample))[:limit]
     if shard is not None:
         index, count = parse_shard(shard)
         positions = positions[index::count]
