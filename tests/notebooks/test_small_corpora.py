@@ -40,24 +40,17 @@ ONE_TABLE = {"construction", "implied", "training"}
 # What a page says of what it can't show.
 SAID = {
     ("timing", "confirms only"): "No user turn of confirms-only has a gold alert. Not shown: Al",
-    ("timing", "no labels"): "No user turn of no-labels has a gold label. Not shown: Share of",
     ("results", "no labels"): "No user turn of no-labels has a gold label: precision, recall a",
-    ("results", "alerts only"): "No user turn of alerts-only has a gold confirm: precision, re",
     ("results", "one label"): "15 of the 16 labels are never gold here: each counts as 0",
     ("results", "one dialogue"): "with 1 dialogue; no intervals",
     ("who-is-better", "one dialogue"): "The differences do not vary over the dialogues",
-    ("who-is-better", "no labels"): "gold label. Not shown: Micro F1 minus that",
-    ("who-is-better", "all models agree"): "The differences do not vary over the di",
     ("alarm-burden", "every user turn labelled"): "has a gold label. Not shown: Recall agains",
-    ("errors", "no labels"): "No system makes an error on any user turn: there is no example",
     ("errors", ODDEST): "has a user turn. Not shown: Errors at turn level",
     ("conventions", ODDEST): "has a user turn. Not shown: Macro F1 at turn",
     ("subgroups", "no labels"): "No user turn of no-labels has a gold label. Not shown: M",
     ("statistics", "twelve ordinary dialogues"): "has no train split and no dev split",
-    ("statistics", "no labels"): "There are no data. Not shown: How often each label occurs",
     ("statistics", "one dialogue"): "has no column for scenarios.",
     # Nothing is missing here.
-    ("timing", "twelve ordinary dialogues"): "",
     ("per-label", "twelve ordinary dialogues"): "",
 }
 
