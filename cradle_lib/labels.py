@@ -136,6 +136,7 @@ def format_prediction(mask: int, *, usable: bool) -> str:
     return format_mask(mask) if usable else UNUSABLE
 
 
+@cache
 def format_mask(mask: int) -> str:
     """Writes a mask the way the release does: ``a; b``, or ``none``."""
     return "; ".join(labels_of(mask)) or NONE

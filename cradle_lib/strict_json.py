@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections import Counter
 from typing import Any, Final
 
@@ -15,7 +16,9 @@ def loads(text: str | bytes) -> Any:
             UTF-8, has a key twice in one object, or is nested too deeply.
     """
     try:
-        return _DECODER.decode(text if isinstance(text, str) else text.decode("utf-8-sig"))
+        return _DECODER.decode(
+            text if isinstance(text, str) else text.removeprefix(BOM_UTF8).decode()
+        )
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
