@@ -33,17 +33,11 @@ def read_archive(path: Path) -> dict[str, bytes]:
     Hidden files, as macOS adds them to archives, are left out.
 
     Raises:
-        JournalError: If it is not a zip file, is damaged, contains a path instead of a file name or
-            a name twice, or unpacks to more than 512 MB.
+        JournalError: If it is not a zip file, is damaged, or unpacks to more than 512 MB.
     """
     try:
         with zipfile.ZipFile(path) as archive:
             files = [e for e in archive.infolist() if not e.is_dir() and not is_hidden(e.filename)]
-            names = [entry.orig_filename for entry in files]
-            if outside := [name for name in names if set(name) & set("/\\:\0")]:
-                raise ValueError(f"it contains the path {outside[0]!r:.80}")
-            if len(set(names)) < len(names):
-                raise ValueError("it contains two files of the same name")
             # Reading stops at the stated sizes.
             if (size := sum(entry.file_size for entry in files)) > _LARGEST:
                 raise ValueError(f"it unpacks to {size:,} bytes")

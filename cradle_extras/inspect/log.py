@@ -55,7 +55,6 @@ def export_log(journal: Path, corpus: Corpus, path: Path) -> int:
             "logs of Inspect need the package inspect-ai, which is not installed. Install it with "
             f"`{paths.install_command('inspect')}`."
         ) from None
-    from inspect_ai.model import ModelUsage
 
     run = load_predictions(journal_files(journal), corpus, partial=True)
     record = run.record
@@ -67,11 +66,6 @@ def export_log(journal: Path, corpus: Corpus, path: Path) -> int:
     metrics = {
         name: logs.EvalMetric(name=name, value=value) for name, value in overall_scores(run).items()
     }
-    calls = [answer for own in answers.values() for answer in own.values()]
-    usage = ModelUsage(
-        input_tokens=sum(answer.tokens_in or 0 for answer in calls),
-        output_tokens=sum(answer.tokens_out or 0 for answer in calls),
-    )
     ids = [sample.id for sample in samples]
     content = logs.EvalLog(
         status="success",
@@ -90,7 +84,6 @@ def export_log(journal: Path, corpus: Corpus, path: Path) -> int:
             completed_samples=len(samples),
             scores=[logs.EvalScore(name="labels", scorer="labels", metrics=metrics)],
         ),
-        stats=logs.EvalStats(model_usage={record.model: usage}),
         samples=samples,
     )
     with replacing(path) as part:

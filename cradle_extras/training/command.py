@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from cradle_extras.training import recipe_names, train_model
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json
+from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.detection import Progress
 from cradle_lib.errors import CorpusError, EngineError
 
 
@@ -39,18 +40,7 @@ def train(
     """Train a model on a corpus. Stopped or killed, the same command resumes."""
     learned = load_corpus(corpus, "train")
     splits = [_split(corpus, name, path) for name, path in (("dev", dev), ("test", test))]
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err) as bar:
-        task = bar.add_task("training", total=None)
-
-        def show(step: int, steps: int, loss: float) -> None:
-            bar.update(task, completed=step, total=steps, description=f"training, loss {loss:.3f}")
-
+    with RunBar("training", "steps", yes=True) as bar:
         trained = train_model(
             base,
             learned,
@@ -59,7 +49,7 @@ def train(
             dev=splits[0],
             test=splits[1],
             shared=shared,
-            progress=show,
+            progress=lambda step, steps, _: bar.show(Progress(step, steps, 0)),
             notice=err.print,
         )
     record = trained.record

@@ -92,9 +92,7 @@ def load_recipe(name: str | Path) -> Recipe:
     """
     path = SHIPPED / f"{name}.yml" if str(name) in recipe_names() else Path(name)
     try:
-        fields = strict_yaml.read(path)
-        if isinstance(fields, dict):
-            return Recipe.model_validate(fields)
+        return Recipe.model_validate(strict_yaml.read(path))
     except FileNotFoundError:
         known = ", ".join(recipe_names())
         raise EngineError(
@@ -102,8 +100,7 @@ def load_recipe(name: str | Path) -> Recipe:
         ) from None
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
+        field = ".".join(str(part) for part in first["loc"]) or "recipe"
         raise EngineError(f"{paths.shown(path)}, field {field}: {first['msg']}") from error
     except (OSError, ValueError) as error:
         raise EngineError(f"{paths.shown(path)}: can't be read as YAML ({error})") from error
-    raise EngineError(f"{paths.shown(path)}: expected fields of a recipe, one a line")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -121,7 +119,7 @@ def read_training(folder: str | Path) -> TrainingRecord:
     if not path.is_file():
         path = paths.ROOT / path
     try:
-        return TrainingRecord.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        return TrainingRecord.model_validate_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise EngineError(f"{paths.shown(path)}: there is no record of a training") from None
     except (OSError, ValueError) as error:
@@ -134,9 +132,4 @@ def _machine() -> str:
 
     if torch.cuda.is_available():
         return f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}"
-    name = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.is_file():
-        text = cpuinfo.read_text(encoding="utf-8", errors="replace")
-        name = next(iter(re.findall(r"^model name\s*: (.+)$", text, re.MULTILINE)), name)
-    return f"{os.cpu_count()} cores of {name}"
+    return f"{os.cpu_count()} cores of {platform.processor() or platform.machine()}"

@@ -113,22 +113,14 @@ class TreeTrainer(SFTTrainer):
         """Trains from the start, or from the last complete checkpoint.
 
         Raises:
-            EngineError: If a file can't be written or read, or the loss is no number.
+            EngineError: If the loss is no number.
         """
         saved = complete_checkpoints(self._out)
         if saved:
             logged = loss_curve(saved[-1])
             self._hours_before = max((row["hours"] for row in logged), default=0.0)
         self._began = time.monotonic()
-        try:
-            self.train(resume_from_checkpoint=str(saved[-1]) if saved else None)
-        except OSError as error:
-            complete_checkpoints(self._out)
-            raise EngineError(
-                f"{self._out}: a file can't be written or read ({error}). The last "
-                "good checkpoint is kept; if the disk is full, free some space. The same "
-                "command resumes from the checkpoint."
-            ) from error
+        self.train(resume_from_checkpoint=str(saved[-1]) if saved else None)
 
 
 class _AfterEachEpoch(TrainerCallback):

@@ -215,9 +215,6 @@ class Sequential(Engine):
                 question has failed, and the next one is asked.
         """
 
-    def reset(self) -> None:
-        """Drops what was kept of earlier questions; called after an exception on a question."""
-
     def replies(self, prompts: Sequence[Prompt]) -> list[Answer]:
         """Answers prompts of different dialogues."""
         return [self.reply(prompt) for prompt in prompts]
@@ -243,7 +240,6 @@ class Sequential(Engine):
         except CradleError:
             raise
         except Exception as error:  # Whatever a model raises.
-            self.reset()
             answers = [failure(error)] if len(prompts) == 1 else []
         if not answers:
             for prompt in prompts:

@@ -8,7 +8,7 @@ run that is resumed on another day shows the same prompts.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from functools import cached_property
 from types import SimpleNamespace
@@ -25,20 +25,8 @@ _QUESTION: Final = "QUESTION"
 _ANSWER: Final = "ANSWER"
 
 
-def _day(value: object) -> str:
-    try:
-        # YAML reads an unquoted date as a date.
-        return date.fromisoformat(str(value)).isoformat()
-    except ValueError:
-        raise ValueError("expected a day such as 2026-11-25") from None
-
-
-#: A date such as ``2026-11-25``, as text.
-Day = Annotated[str, BeforeValidator(_day)]
-
-
-class UndatedError(EngineError):
-    """A chat template prints a date, and none is given."""
+#: A date such as ``2026-11-25``, as text. YAML reads an unquoted one as a date.
+Day = Annotated[str, BeforeValidator(lambda value: date.fromisoformat(str(value)).isoformat())]
 
 
 def today() -> str:
@@ -46,48 +34,9 @@ def today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def render(tokenizer: Any, chats: Any, day: str | None, **more: Any) -> Any:
-    """Applies a chat template as if it were a given day.
-
-    Args:
-        tokenizer: The tokenizer that has the template.
-        chats: A chat, or several.
-        day: The run's date; ``None`` if no question has needed one yet.
-        **more: Further arguments of ``apply_chat_template``, such as switches of the template.
-
-    Returns:
-        The result of ``apply_chat_template``.
-
-    Raises:
-        UndatedError: If the template asks for a date and none is given. An answer must not depend
-            on a date that is not recorded.
-        EngineError: If the template can't be rendered.
-    """
-    from jinja2 import TemplateError
-    from transformers.utils import chat_template_utils
-
-    def now() -> datetime:
-        if day is None:
-            raise UndatedError(
-                f"{tokenizer.name_or_path}: the chat template prints a date for this question "
-                "but not for others, so no date was recorded. Set one in "
-                f"`decoding`, such as `date: {today()}`, and start the run again."
-            )
-        return datetime.fromisoformat(day)
-
-    # The clock can't be given as a variable of the template: Transformers passes on data only.
-    templates: Any = chat_template_utils
-    real, templates.datetime = templates.datetime, SimpleNamespace(now=now)
-    try:
-        return tokenizer.apply_chat_template(chats, **more)
-    except TemplateError as error:
-        reason = " ".join(str(error).split())[:200]
-        raise EngineError(
-            f"{tokenizer.name_or_path}: the chat template can't be rendered for a question "
-            f"without a system message ({reason}). Check `chat` in `decoding`, or the template."
-        ) from error
-    finally:
-        templates.datetime = real
+def asks_for_date(tokenizer: Any) -> bool:
+    """Whether a chat template can print the date."""
+    return "strftime_now" in str(tokenizer.chat_template)
 
 
 class Chat:
@@ -96,11 +45,27 @@ class Chat:
     Args:
         tokenizer: The model's tokenizer.
         switches: Switches of the template, such as ``enable_thinking``.
-        day: The date that the template prints, if it prints one.
+        day: The date that the template prints, if it prints one; ``None`` for today.
     """
 
     def __init__(self, tokenizer: Any, switches: dict[str, Any], day: str | None = None) -> None:
-        self._tokenizer, self._switches, self._day = tokenizer, switches, day
+        self._tokenizer, self._switches, self._day = tokenizer, switches, day or today()
+
+    def render(self, chats: Any, **more: Any) -> Any:
+        """Applies the chat template to one chat or several, as if it were the day of the run.
+
+        Further arguments and the result are those of ``apply_chat_template``.
+        """
+        from transformers.utils import chat_template_utils
+
+        # The clock can't be given as a variable of the template: Transformers passes on data only.
+        templates: Any = chat_template_utils
+        real, now = templates.datetime, datetime.fromisoformat(self._day)
+        templates.datetime = SimpleNamespace(now=lambda: now)
+        try:
+            return self._tokenizer.apply_chat_template(chats, **more, **self._switches)
+        finally:
+            templates.datetime = real
 
     def messages(self, *texts: str) -> list[dict[str, Any]]:
         """Makes the chat of a question, and perhaps its answer, in the form the template takes.
@@ -116,35 +81,19 @@ class Chat:
 
         Given plain text, some of these write a prompt without it, and raise no error.
         """
-        problems = []
+        problem = ""
         for in_parts in (False, True):
             chat = _messages([_QUESTION], in_parts=in_parts)
             try:
-                if _QUESTION in self._written(chat):
+                if _QUESTION in self.render(chat, tokenize=False):
                     return in_parts
-            except (EngineError, TypeError) as error:
-                problems.append(error)
-        if problems:
-            raise problems[0]
+            except Exception as error:  # Whatever a template raises.
+                problem = problem or f" ({' '.join(str(error).split())[:200]})"
         raise EngineError(
-            f"{self._tokenizer.name_or_path}: the chat template leaves out the text of a question. "
-            "Check the template, and `chat` in `decoding`."
+            f"{self._tokenizer.name_or_path}: the chat template can't be rendered for a question "
+            f"without a system message, or leaves out its text{problem}. Check the template, and "
+            "`chat` in `decoding`."
         )
-
-    def asks_for_date(self) -> bool:
-        """Whether the chat template prints a date, found by rendering a question.
-
-        Raises:
-            EngineError: If the template can't be rendered.
-        """
-        if not self._tokenizer.chat_template:
-            return False
-        chat = self.messages(_QUESTION)
-        try:
-            render(self._tokenizer, chat, None, add_generation_prompt=True, **self._switches)
-        except UndatedError:
-            return True
-        return False
 
     @cached_property
     def special(self) -> re.Pattern[str]:
@@ -206,16 +155,12 @@ class Chat:
             lm: The model.
             shipped: The checkpoint's generation configuration.
         """
-        found = {*_as_ids(self._tokenizer.eos_token_id), *_as_ids(self._template_end)}
+        found = [self._tokenizer.eos_token_id, self._template_end]
         for config in (lm.config, lm.config.get_text_config(), shipped):
-            ids = _as_ids(getattr(config, "eos_token_id", None))
-            # Classes have default ids, which are ordinary tokens of some vocabularies. A generation
-            # configuration without a file of its own copies them.
-            default = _as_ids(getattr(type(config), "eos_token_id", None))
-            doubted = ids if getattr(config, "_from_model_config", False) else default
-            found.update(id for id in ids if id in self._known or id not in doubted)
-        rated = (lm.get_output_embeddings() or lm.get_input_embeddings()).weight.shape[0]
-        return frozenset(id for id in found if 0 <= id < rated)
+            ids = getattr(config, "eos_token_id", None)
+            found += ids if isinstance(ids, list) else [ids]
+        # Classes have default ids, which are ordinary tokens of some vocabularies.
+        return frozenset(self._known.keys() & set(found))
 
     def taught_end(self, ends: frozenset[int]) -> int | None:
         """Gives the end token to train with: the one the template writes, or the tokenizer's.
@@ -248,7 +193,8 @@ class Chat:
         """The text that the template writes after a question, before the answer begins."""
         if not self._tokenizer.chat_template:
             return ""
-        written = self._written(self.messages(_QUESTION), add_generation_prompt=True)
+        chat = self.messages(_QUESTION)
+        written: str = self.render(chat, tokenize=False, add_generation_prompt=True)
         return written.rpartition(_QUESTION)[2]
 
     @cached_property
@@ -257,9 +203,8 @@ class Chat:
         if not self._tokenizer.chat_template:
             return None
         try:
-            written = self._written(self.messages(_QUESTION, _ANSWER))
-        except (EngineError, TypeError):
-            # The template takes no answers, or only answers in several parts.
+            written = self.render(self.messages(_QUESTION, _ANSWER), tokenize=False)
+        except Exception:  # Whatever a template raises that takes no answers.
             return None
         rest = written.rpartition(_ANSWER)[2].lstrip() if _ANSWER in written else ""
         if "<|channel|>" in self._known.values() and rest.startswith("<|end|>"):
@@ -268,20 +213,9 @@ class Chat:
         longest_first = sorted(self._known.items(), key=lambda token: -len(token[1]))
         return next((id for id, text in longest_first if text and rest.startswith(text)), None)
 
-    def _written(self, chat: list[dict[str, Any]], **more: Any) -> str:
-        """Renders a chat as text."""
-        # A template may ask for the date of an answer only, which no question contains.
-        day = self._day or today()
-        text: str = render(self._tokenizer, chat, day, tokenize=False, **more, **self._switches)
-        return text
-
 
 def _messages(texts: Iterable[str], *, in_parts: bool) -> list[dict[str, Any]]:
     return [
         {"role": role, "content": [{"type": "text", "text": text}] if in_parts else text}
         for role, text in zip(("user", "assistant"), texts, strict=False)
     ]
-
-
-def _as_ids(value: Any) -> Collection[int]:
-    return value if isinstance(value, list | tuple) else () if value is None else (value,)

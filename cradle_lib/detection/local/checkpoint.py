@@ -7,18 +7,10 @@ class lists to be ignored.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any, Final
 
-WEIGHTS: Final = "model.safetensors"
-INDEX: Final = "model.safetensors.index.json"
-# Number formats of weights that are not quantized, as safetensors names them.
-_PLAIN: Final = frozenset({"F64", "F32", "F16", "BF16"})
-# The number that causal masks contained, which older versions saved and which is computed today.
-_MASK: Final = re.compile(r"\.(attn|attention)\.masked_bias$")
+from cradle_lib.errors import EngineError
 
 _REMEDY: Final = (
     "Save the whole model again with save_pretrained (`model._orig_mod` if it is compiled, "
@@ -27,46 +19,36 @@ _REMEDY: Final = (
 )
 
 
-class IncompleteError(ValueError):
+class IncompleteError(EngineError):
     """A checkpoint and its model do not fit each other; the message says what to do."""
 
 
-def require_all_tensors(lm: Any, info: Mapping[str, Any], folder: Path | None = None) -> None:
-    """Checks the report of Transformers, the loaded model, and the number formats in the files.
+def require_all_tensors(lm: Any, info: Mapping[str, Any]) -> None:
+    """Checks the report of Transformers and the loaded model.
 
     Args:
         lm: The model as it was loaded.
         info: What ``from_pretrained`` gave for ``output_loading_info=True``.
-        folder: Where the safetensors files are; ``None`` for weights in another format.
 
     Raises:
         IncompleteError: If tensors are missing, superfluous, of other shapes or no numbers, or if
             they are not tied although the configuration says so.
     """
-    _require_no_report(info)
-    _require_tied(lm)
-    _require_finite(lm)
-    if folder is not None and getattr(lm, "hf_quantizer", None) is None:
-        _require_plain(folder, getattr(lm.config, "transformers_weights", None))
-
-
-def _require_no_report(info: Mapping[str, Any]) -> None:
-    """Checks that Transformers reports no missing, superfluous or misshapen tensors."""
-    missing = sorted(info["missing_keys"])
-    unexpected = sorted(name for name in info["unexpected_keys"] if not _MASK.search(name))
+    parts = []
+    if missing := sorted(info["missing_keys"]):
+        parts.append(f"the file lacks {_named(missing)} that the model needs")
+    if unexpected := sorted(info["unexpected_keys"]):
+        parts.append(f"the file has {_named(unexpected)} that the model has no place for")
     wrong = [
         f"{name} is {list(there)} in the file and {list(needed)} by the configuration"
         for name, there, needed in sorted(info["mismatched_keys"])
     ]
     wrong += [" ".join(str(message).split())[:200] for message in info.get("error_msgs", ())]
-    parts = []
-    if missing:
-        parts.append(f"the file lacks {_named(missing)} that the model needs")
-    if unexpected:
-        parts.append(f"the file has {_named(unexpected)} that the model has no place for")
     parts += wrong[:3]
     if parts:
         raise IncompleteError(f"{'; '.join(parts)}. {_REMEDY}")
+    _require_tied(lm)
+    _require_finite(lm)
 
 
 def _named(names: Collection[str]) -> str:
@@ -98,28 +80,3 @@ def _require_finite(lm: Any) -> None:
                 f"{name} has {broken:,} values that are NaN or infinite as {tensor.dtype}. "
                 "Download the weights again, or set another `dtype`."
             )
-
-
-def _require_plain(folder: Path, file: str | None) -> None:
-    """Checks the number formats: Transformers takes whole numbers for weights, without a scale.
-
-    Args:
-        folder: Where the weights are.
-        file: Name of the weights or of their index, if the configuration gives another.
-    """
-    from safetensors import safe_open
-
-    files = [file or (WEIGHTS if (folder / WEIGHTS).is_file() else INDEX)]
-    if files[0].endswith(".json"):
-        index = json.loads((folder / files[0]).read_text(encoding="utf-8"))
-        files = sorted(set(index["weight_map"].values()))
-    for part in files:
-        if Path(part).name != part:
-            raise IncompleteError(
-                f"{part} is not in the folder of config.json, which the pin covers. Move it there."
-            )
-        with safe_open(folder / part, framework="pt") as tensors:
-            for name in tensors.keys():  # noqa: SIM118 - no mapping.
-                kind = tensors.get_slice(name).get_dtype()
-                if name.endswith(".weight") and kind not in _PLAIN:
-                    raise IncompleteError(f"{name} has {kind} numbers. {_REMEDY}")

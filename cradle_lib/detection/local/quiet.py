@@ -8,28 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silences Transformers below errors, and what others warn of its next version.
-
-    Its settings are put back afterwards.
-    """
-    from transformers.utils import logging as transformers_logging
-
-    level = transformers_logging.get_verbosity()
-    bars = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
-            yield
-    finally:
-        transformers_logging.set_verbosity(level)
-        if bars:
-            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-
-
 class _Collector(logging.Handler):
     """Keeps the warnings that it is given, each on one line."""
 
@@ -42,17 +20,26 @@ class _Collector(logging.Handler):
 
 
 @contextmanager
-def overheard(package: str) -> Iterator[list[str]]:
-    """Collects the warnings that a package logs, instead of showing them."""
-    logger, said = logging.getLogger(package), list[str]()
-    level, handlers, propagate = logger.level, logger.handlers, logger.propagate
+def quiet() -> Iterator[list[str]]:
+    """Silences Transformers, and collects the warnings that it logs.
+
+    Progress bars, and what is said of the next version of a library, are silenced, too.
+    """
+    from transformers.utils import logging as transformers_logging
+
+    logger, said = logging.getLogger("transformers"), list[str]()
+    handlers, propagate = logger.handlers, logger.propagate
+    bars = transformers_logging.is_progress_bar_enabled()
     logger.handlers, logger.propagate = [_Collector(said)], False
-    logger.setLevel(logging.WARNING)
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        yield said
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            yield said
     finally:
         logger.handlers, logger.propagate = handlers, propagate
-        logger.setLevel(level)
+        if bars:
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 @contextmanager

@@ -31,7 +31,7 @@ class Reference(LocalEngine, Sequential):
         local = self._local
         [ids] = local.ids([prompt])
         longest = local.decoding.max_new_tokens
-        if (failed := local.too_long(len(ids), longest, "max_new_tokens")) is not None:
+        if (failed := local.too_long(len(ids), longest)) is not None:
             return failed
         generated = local.generate(ids, seed=sampling_seed(local.decoding.seed, prompt))
         ended = len(generated) < longest or generated[-1] in local.ends

@@ -66,7 +66,7 @@ def base_pin(model: Model) -> str | None:
         # A finished run needs no weights. Loading them compares the checksum.
         return pinned
     if model.base.startswith(PREFIX):
-        return embedded_pin(model.base.removeprefix(PREFIX))
+        return embedded_pin(model.base)
     return hub_commit(model)
 
 

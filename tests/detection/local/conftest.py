@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Options
+from cradle_lib.detection.local.local_engine import Local, load_local
 
-from .tiny_models import make_weights
+from ..dialogues import make_corpus
+from .tiny_models import FAMILIES, make_model, make_weights
 
 
 @pytest.fixture
@@ -21,6 +25,24 @@ def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a tiny Llama with random weights, which no test changes."""
-    return make_weights(tmp_path_factory.mktemp("weights"))
+def families(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of tiny models with random weights, which no test changes, by architecture."""
+    return {name: make_weights(tmp_path_factory.mktemp(name), family=name) for name in FAMILIES}
+
+
+@pytest.fixture(scope="session")
+def weights(families: dict[str, Path]) -> Path:
+    """The folder of a tiny Llama."""
+    return families["llama"]
+
+
+@pytest.fixture(scope="session")
+def loaded(weights: Path) -> Local:
+    """The same, loaded; tests that change its tokenizer load their own."""
+    return load_local(make_model(weights), Options())
+
+
+@pytest.fixture(scope="session")
+def hello() -> Corpus:
+    """One dialogue of one question."""
+    return make_corpus([[("User", "hello", "none")]])

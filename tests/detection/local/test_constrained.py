@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chisquare
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoTokenizer
 
-from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, read_answer, read_journal
 from cradle_lib.detection.local.constrained import END, Grammar
 from cradle_lib.detection.local.generation import Sampler
-from cradle_lib.detection.local.local_engine import load_local
+from cradle_lib.detection.local.local_engine import Local
 from cradle_lib.detection.local.wave import runner
 from cradle_lib.detection.run import run
 from cradle_lib.detection.session import Answer, Session
@@ -34,8 +30,8 @@ EOS = 0
 
 
 @pytest.fixture(scope="module")
-def tokenizer(weights: Path) -> Any:
-    return AutoTokenizer.from_pretrained(weights)
+def tokenizer(loaded: Local) -> Any:
+    return loaded.tokenizer
 
 
 def encode(tokenizer: Any, text: str) -> list[int]:
@@ -129,23 +125,6 @@ def test_whatever_a_model_says_the_answer_parses_and_names_no_label_twice(
         assert 0 < sum(map(math.exp, fork.values())) <= 1 + 1e-5
 
 
-def test_a_constrained_answer_is_drawn_from_what_the_model_says_of_the_ways_on(
-    tokenizer: Any,
-) -> None:
-    grammar = Grammar(tokenizer, {EOS})
-    logits = torch.randn(400, generator=torch.Generator().manual_seed(1))
-    sampler = Sampler(0.7, seed=2)
-    first: Counter[str] = Counter()
-    for _ in range(500):
-        walk = grammar.start()
-        first[tokenizer.decode(walk.choose(logits, sampler)[:1])] += 1
-    fork = walk.choices[0]
-    assert END not in fork, "nothing has been written yet"
-    shares = np.exp(np.array(list(fork.values())) / 0.7)
-    expected = 500 * shares / shares.sum()
-    assert chisquare([first[name] for name in fork], expected).pvalue > 1e-4
-
-
 def forks(
     lm: Any, tokenizer: Any, prompt: list[int], answer: str
 ) -> list[tuple[str, dict[str, float]]]:
@@ -172,11 +151,10 @@ def forks(
     return found
 
 
+@pytest.mark.usefixtures("short_prompt")
 def test_the_likeliest_ways_are_taken_and_each_fork_is_stored_and_costs_one_pass(
-    corpus: Corpus, weights: Path, tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus, loaded: Local, tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paths, "PROMPTS", tmp_path)
-    (tmp_path / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
     passes: list[int] = []
     forward = runner.Runner._forward
 
@@ -185,7 +163,7 @@ def test_the_likeliest_ways_are_taken_and_each_fork_is_stored_and_costs_one_pass
         return forward(self, *arguments)
 
     monkeypatch.setattr(runner.Runner, "_forward", counted)
-    model = make_model(weights, "wave", mode="constrained")
+    model = make_model(Path(loaded.lm.name_or_path), "wave", mode="constrained")
     path = run(model, corpus, out=tmp_path, options=Options(batch=1))
     predictions = {(p.dialogue, p.turn): p for p in read_journal(path)[1]}
     # One pass for the static prefix, then one for every fork: forced tokens ride along.
@@ -193,13 +171,11 @@ def test_the_likeliest_ways_are_taken_and_each_fork_is_stored_and_costs_one_pass
     written = sum(p.tokens_out or 0 for p in predictions.values())
     assert written > len(passes)
 
-    lm = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32)
-    local = load_local(model, Options())
     for dialogue in corpus:
         session = Session(dialogue, load_template("short"))
         while (prompt := session.prompt) is not None:
             stored = predictions[prompt.dialogue, prompt.turn]
-            expected = forks(lm, tokenizer, local.ids([prompt])[0], stored.answer)
+            expected = forks(loaded.lm, tokenizer, loaded.ids([prompt])[0], stored.answer)
             assert stored.choices is not None
             for found, (taken, oracle) in zip(stored.choices, expected, strict=True):
                 assert set(found) == set(oracle)

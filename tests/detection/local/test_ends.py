@@ -23,7 +23,7 @@ from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
 from ..dialogues import make_corpus
-from .tiny_models import CHAT, make_model, make_weights, teach
+from .tiny_models import CHAT, make_model, teach
 
 pytestmark = pytest.mark.usefixtures("short_prompt")
 
@@ -39,9 +39,9 @@ def asked() -> Corpus:
 
 
 @pytest.fixture(scope="module")
-def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def writer(weights: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Writes ``none``, the token, and ``Listener: alert_past``."""
-    folder = make_weights(tmp_path_factory.mktemp("writer"))
+    folder = shutil.copytree(weights, tmp_path_factory.mktemp("writer") / "weights")
     tokenizer = AutoTokenizer.from_pretrained(folder)
     none, more = (tokenizer(text)["input_ids"] for text in ("none", "Listener: alert_past"))
     prompts = [
@@ -52,19 +52,17 @@ def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return teach(folder, [tokenizer(prompt)["input_ids"] + answer for prompt in prompts])
 
 
-def variant(
-    writer: Path, folder: Path, source: str, called: str = CALLED, *, special: bool = False
-) -> Path:
+def variant(writer: Path, folder: Path, source: str, called: str = CALLED) -> Path:
     """The model with its end token named by one source only; the others name ``<|end|>``, 0."""
     shutil.copytree(writer, folder)
-    ids = {"generation": 0, "config": 0} | ({source: [END]} if source != "both" else {})
+    ids = {"generation": 0, "config": 0} | {source: [END]}
     change_settings(folder, "generation_config.json", eos_token_id=ids["generation"])
     change_settings(folder, "config.json", eos_token_id=ids["config"])
     vocabulary = (folder / "tokenizer.json").read_text().replace(CALLED, called)
     content = json.loads(vocabulary)
     for token in content["added_tokens"]:
         # Otherwise skipping special tokens would hide it.
-        token["special"] = token["id"] != END or special
+        token["special"] = token["id"] != END
     (folder / "tokenizer.json").write_text(json.dumps(content))
     if source == "tokenizer":
         change_settings(folder, "tokenizer_config.json", eos_token=called)
@@ -101,19 +99,15 @@ def test_every_source_of_an_end_token_counts(
     assert local.chat.taught_end(local.ends) == (END if source == "template" else 0)
 
 
-@pytest.mark.parametrize("source", ["template", "nothing in the template"])
 def test_a_trained_model_stops_where_training_ends_an_answer(
-    asked: Corpus, tmp_path: Path, source: str
+    weights: Path, asked: Corpus, tmp_path: Path
 ) -> None:
-    base = make_weights(tmp_path / "base")
-    folder = variant(base, tmp_path / "model", "tokenizer" if source not in SOURCES else source)
-    if source not in SOURCES:
-        # Templates of base models write no end token.
-        (folder / "chat_template.jinja").write_text(CHAT.replace("<|end|>{% endfor", "{% endfor"))
+    folder = variant(weights, tmp_path / "model", "tokenizer")
+    # Templates of base models write no end token.
+    (folder / "chat_template.jinja").write_text(CHAT.replace("<|end|>{% endfor", "{% endfor"))
     local, template = load_local(make_model(folder), Options()), load_template("short")
     asked_and_answered = list(questions(asked.dialogues[0], template, local))
-    taught = {answer[-1] for _, answer, _ in asked_and_answered}
-    assert taught == {END if source in ("template", "nothing in the template") else 0}
+    assert {answer[-1] for _, answer, _ in asked_and_answered} == {END}
     teach(folder, [[*prompt, *answer] for prompt, answer, _ in asked_and_answered])
     lengths = [len(answer) for _, answer, _ in asked_and_answered]
     for engine in ("reference", "wave"):
@@ -121,28 +115,26 @@ def test_a_trained_model_stops_where_training_ends_an_answer(
         assert [(p.answer, p.tokens_out) for p in answers] == [("none", n) for n in lengths]
 
 
-def test_a_base_without_an_end_token_is_not_trained(asked: Corpus, tmp_path: Path) -> None:
-    folder = make_weights(tmp_path / "model", CHAT.replace("<|end|>{% endfor", "{% endfor"))
+def test_a_base_without_an_end_token_is_not_trained(
+    weights: Path, asked: Corpus, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(weights, tmp_path / "model")
+    (folder / "chat_template.jinja").write_text(CHAT.replace("<|end|>{% endfor", "{% endfor"))
     for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
-        content = json.loads((folder / name).read_text())
-        content.pop("eos_token", None)
-        (folder / name).write_text(json.dumps(content | {"eos_token_id": None}))
+        change_settings(folder, name, eos_token_id=None, eos_token=None)
     local = load_local(make_model(folder), Options())
     with pytest.raises(EngineError, match=r"`eos_token` in its tokenizer_config\.json"):
         list(questions(asked.dialogues[0], load_template("short"), local))
 
 
-def test_the_default_id_of_an_architecture_ends_nothing(tmp_path: Path) -> None:
-    folder = make_weights(tmp_path / "model")
+def test_the_default_id_of_an_architecture_ends_nothing(weights: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(weights, tmp_path / "model")
     (folder / "generation_config.json").unlink()
-    config = json.loads((folder / "config.json").read_text())
-    del config["eos_token_id"]
-    (folder / "config.json").write_text(json.dumps(config))
     # Llama's, if its configuration names none. Here it is a token like others.
     default = LlamaConfig().eos_token_id
-    content = json.loads((folder / "tokenizer.json").read_text())
-    content["added_tokens"] = [t for t in content["added_tokens"] if t["id"] != default]
-    (folder / "tokenizer.json").write_text(json.dumps(content))
+    change_settings(folder, "config.json", eos_token_id=default)
+    added = json.loads((folder / "tokenizer.json").read_text())["added_tokens"]
+    change_settings(folder, "tokenizer.json", added_tokens=[t for t in added if t["id"] != default])
     local = load_local(make_model(folder), Options())
     assert local.lm.config.eos_token_id == default
     assert local.ends == {0}
@@ -157,9 +149,8 @@ def test_messages_of_gpt_oss_end_without_ending_the_answer(writer: Path, tmp_pat
     folder = variant(writer, tmp_path / "model", "none of them", "<|channel|>")
     change_settings(folder, "config.json", eos_token_id=2)
     change_settings(folder, "tokenizer_config.json", eos_token="<|assistant|>")
-    # The model does not rate the last one, so that it is passed over.
-    ends = {"eos_token_id": [2, 9_999], "_from_model_config": False}
-    change_settings(folder, "generation_config.json", **ends)
+    # The tokenizer does not know the last one, so that it is passed over.
+    change_settings(folder, "generation_config.json", eos_token_id=[2, 9_999])
     assert load_local(make_model(folder), Options()).ends == {2}
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import functools
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,16 +11,13 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
-from transformers import LlamaForCausalLM
 
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, Outcome, load_predictions, read_journal
 from cradle_lib.detection.engine import Options
-from cradle_lib.detection.local import probe
 from cradle_lib.detection.local.local_engine import Local, load_local
-from cradle_lib.detection.local.probe import Probe
 from cradle_lib.detection.run import run
-from cradle_lib.detection.session import Answer, Prompt, Session
+from cradle_lib.detection.session import Answer, Session
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import Template, load_template
@@ -93,54 +88,10 @@ def test_the_probe_is_scikit_learn_on_the_states_of_whole_prompts(
     assert f"train:{train.fingerprint}" in str(predictions.record.revision)
 
 
-def test_an_exception_fails_its_question_and_leaves_the_others_as_they_are(
-    deep: Path, splits: tuple[Corpus, Corpus], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    test, model = splits[0], probe_of(deep)
-    usual = read_journal(run(model, test, out=tmp_path / "usual", history="gold"))[1]
-    reply, asked = Probe.reply, []
-    whole = LlamaForCausalLM.forward
-
-    @functools.wraps(whole)
-    def forward(*arguments: Any, **more: Any) -> Any:
-        found = whole(*arguments, **more)
-        # It has already put its keys and values into the cache.
-        if len(asked) == 6:
-            raise IndexError("index out of range in self")
-        return found
-
-    def counted(self: Probe, prompt: Prompt) -> Answer:
-        asked.append(prompt)
-        return reply(self, prompt)
-
-    monkeypatch.setattr(LlamaForCausalLM, "forward", forward)
-    monkeypatch.setattr(Probe, "reply", counted)
-    found = read_journal(run(model, test, out=tmp_path / "broken", history="gold"))[1]
-    assert found[5].reason == "IndexError: index out of range in self"
-    assert [p.answer for p in found if p is not found[5]] == [
-        p.answer for p in usual if p is not usual[5]
-    ]
-
-
 def test_without_a_train_split_nothing_is_loaded(tmp_path: Path) -> None:
     write_split(tmp_path / "test.csv", 1, seed=0)
     with pytest.raises(EngineError, match="learns from the train split"):
         run(probe_of(tmp_path / "nowhere"), load_corpus(str(tmp_path / "test.csv")), out=tmp_path)
-
-
-def test_a_run_goes_on_with_the_commit_of_its_weights(
-    deep: Path, splits: tuple[Corpus, Corpus], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[str | None] = []
-
-    def pin(asked: Model) -> str | None:
-        seen.append(asked.revision)
-        return "0" * 39 + "a"
-
-    monkeypatch.setattr(probe, "weights_pin", pin)
-    path = run(probe_of(deep), splits[0], out=tmp_path)
-    assert run(probe_of(deep), splits[0], out=tmp_path) == path
-    assert seen == [None, "0" * 39 + "a"]
 
 
 def test_a_prompt_longer_than_the_context_fails_with_both_numbers(

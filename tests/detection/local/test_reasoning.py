@@ -5,6 +5,7 @@ Tiny models are trained to reason in the forms of several model families.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,18 +23,12 @@ from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS
 from cradle_lib.prompts import load_template
 
-from ..dialogues import make_corpus
 from .tiny_models import CHAT, make_model, make_weights, teach
 
 pytestmark = pytest.mark.usefixtures("short_prompt")
 
 LABEL = "confirm_DV_past"
 LONG = 80
-
-
-@pytest.fixture(scope="module")
-def asked() -> Corpus:
-    return make_corpus([[("User", "hello", "none")]])
 
 
 def make_thinker(
@@ -75,11 +70,10 @@ def answer_of(
         ("<think>", "</think>", None, True),
         ("<think>", "</think>", False, False),
         ("[THINK]", "[/THINK]", True, False),
-        ("<reasoning>", "</reasoning>", None, False),
     ],
 )
 def test_a_thought_that_the_template_opens_ends_where_it_is_closed(
-    asked: Corpus,
+    hello: Corpus,
     tmp_path: Path,
     opens: str,
     closes: str,
@@ -96,44 +90,43 @@ def test_a_thought_that_the_template_opens_ends_where_it_is_closed(
         special=bool(special),
     )
     for engine in ("reference", "wave"):
-        found = answer_of(weights, asked, tmp_path, engine)
+        found = answer_of(weights, hello, tmp_path, engine)
         assert (found.outcome, found.mask, found.reason) == (Outcome.OK, BITS[LABEL], None)
         assert found.answer.endswith(thought)
         # The first line of the thought is an answer, if it is taken for one.
-        cut = answer_of(weights, asked, tmp_path, engine, limit=10)
+        cut = answer_of(weights, hello, tmp_path, engine, limit=10)
         assert (cut.outcome, cut.reason) == (Outcome.UNPARSED, "cut at 10 tokens")
 
 
-def test_an_answer_within_a_thought_that_is_not_closed_is_never_read(
-    asked: Corpus, tmp_path: Path
-) -> None:
-    text = f"none</reasoning>{LABEL}"
-    weights = make_thinker(tmp_path / "model", "<think>\n", text)
-    for engine in ("reference", "wave"):
-        found = answer_of(weights, asked, tmp_path, engine)
-        assert (found.answer, found.outcome, found.mask) == (text, Outcome.UNPARSED, 0)
-        assert found.reason == "the thought that the prompt opened (<think>) is not closed"
-
-
 def test_labels_are_neither_forced_into_a_thought_nor_taught_there(
-    asked: Corpus, tmp_path: Path
+    hello: Corpus, tmp_path: Path
 ) -> None:
     switch = "{% if enable_thinking is false %}<think>\n\n</think>\n{% else %}<think>{% endif %}"
     chat = CHAT.replace("<|assistant|>", f"<|assistant|>{switch}")
     weights = make_weights(tmp_path / "model", chat)
     model = make_model(weights, "wave", mode="constrained")
     with pytest.raises(EngineError, match=r"Tiny: `mode: constrained` .*\(<think>\).*`chat`"):
-        run(model, asked, out=tmp_path / "a")
+        run(model, hello, out=tmp_path / "a")
     local = load_local(model, Options())
     with pytest.raises(EngineError, match=r"training .*\(<think>\)"):
-        token_tree(asked.dialogues[0], load_template("short"), local)
+        token_tree(hello.dialogues[0], load_template("short"), local)
     # The switch closes the thought, and after it an answer is as without thoughts.
     off = {"enable_thinking": False}
     model = make_model(weights, "wave", mode="constrained", chat=off)
-    assert [p.outcome for p in read_journal(run(model, asked, out=tmp_path / "b"))[1]] == ["ok"]
+    assert [p.outcome for p in read_journal(run(model, hello, out=tmp_path / "b"))[1]] == ["ok"]
     assert token_tree(
-        asked.dialogues[0], load_template("short"), load_local(model, Options())
+        hello.dialogues[0], load_template("short"), load_local(model, Options())
     ).turns
+
+
+def test_a_thought_that_the_prompt_opened_and_nothing_closes_is_unparsed(loaded: Local) -> None:
+    tokenizer = copy.deepcopy(loaded.tokenizer)
+    tokenizer.chat_template = CHAT.replace("<|assistant|>", "<|assistant|><think>\n")
+    local = replace(loaded, tokenizer=tokenizer)
+    ids = tokenizer(f"none</reasoning>{LABEL}")["input_ids"]
+    answer = local.answer(ids, ended=True, tokens_in=1, tokens_cached=0)
+    assert answer.outcome is Outcome.UNPARSED
+    assert answer.reason == "the thought that the prompt opened (<think>) is not closed"
 
 
 def read(local: Local, text: str, **decoding: Any) -> tuple[str, Outcome | None]:
@@ -145,9 +138,9 @@ def read(local: Local, text: str, **decoding: Any) -> tuple[str, Outcome | None]
 
 @pytest.mark.parametrize("called", ["</s>", "<｜User｜>"])  # noqa: RUF001
 def test_special_tokens_are_those_of_the_tokenizer_not_those_of_a_spelling(
-    weights: Path, called: str
+    loaded: Local, called: str
 ) -> None:
-    local = load_local(make_model(weights), Options())
+    local = replace(loaded, tokenizer=copy.deepcopy(loaded.tokenizer))
     local.tokenizer.add_special_tokens({"additional_special_tokens": [called, "<think>"]})
     local.tokenizer.add_tokens([AddedToken("<s_end>", special=True), AddedToken("<plain>")])
     assert read(local, f"{LABEL}<s_end>") == (LABEL, None)
@@ -163,8 +156,8 @@ def test_special_tokens_are_those_of_the_tokenizer_not_those_of_a_spelling(
     assert read(local, f"none FINAL{LABEL}<|x|>", **after) == (f"{LABEL}<|x|>", None)
 
 
-def test_gpt_oss_channels_are_told_apart_by_special_tokens(weights: Path) -> None:
-    local = load_local(make_model(weights), Options())
+def test_gpt_oss_channels_are_told_apart_by_special_tokens(loaded: Local) -> None:
+    local = replace(loaded, tokenizer=copy.deepcopy(loaded.tokenizer))
     control = ["<|channel|>", "<|message|>", "<|start|>", "<|return|>"]
     local.tokenizer.add_special_tokens({"additional_special_tokens": control})
     thought = "<|channel|>analysis<|message|>none\n"

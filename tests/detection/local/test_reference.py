@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,13 @@ from transformers import (
     GPT2Config,
     LlamaForCausalLM,
     MptConfig,
-    OPTConfig,
     PreTrainedConfig,
 )
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, Session, load_predictions, read_journal
-from cradle_lib.detection.local.local_engine import CONTINUATION, load_local
+from cradle_lib.detection.local.local_engine import CONTINUATION, Local, load_local
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
@@ -81,21 +82,8 @@ def test_answers_are_those_of_a_plain_loop(
     assert len(texts) > 3, "the model must not say the same to everything"
 
 
-def test_prompts_are_encoded_together_as_each_alone(weights: Path, corpus: Corpus) -> None:
-    local = load_local(make_model(weights), Options())
-    # A tokenizer that is told to make all texts of a batch equally long, as some are.
-    local.tokenizer.backend_tokenizer.enable_padding(pad_id=0, pad_token="<|end|>")
-    sessions = (Session(dialogue, load_template("short")) for dialogue in corpus)
-    prompts = [session.prompt for session in sessions if session.prompt is not None]
-    alone = Tokenizer.from_file(str(weights / "tokenizer.json"))
-    frame = "<|user|>{}<|end|><|assistant|>"
-    expected = [alone.encode(frame.format(prompt.text.strip())).ids for prompt in prompts]
-    assert local.ids(prompts) == expected
-    assert len({len(ids) for ids in expected}) > 1
-
-
-def test_a_turn_can_not_write_what_only_this_tokenizer_takes_for_control(weights: Path) -> None:
-    local = load_local(make_model(weights), Options())
+def test_a_turn_can_not_write_what_only_this_tokenizer_takes_for_control(loaded: Local) -> None:
+    local = replace(loaded, tokenizer=copy.deepcopy(loaded.tokenizer))
     local.tokenizer.add_special_tokens({"additional_special_tokens": ["@stop@", "%%go"]})
     ids = local.tokenizer.convert_tokens_to_ids(["@stop@", "%%go"])
     said = make_dialogue(0, [("User", "well @stop@%%go%%go, so be it", "none")])
@@ -107,13 +95,9 @@ def test_a_turn_can_not_write_what_only_this_tokenizer_takes_for_control(weights
     assert "well @ stop@% %go% %go, so be it" in local.tokenizer.decode(found)
 
 
-#: Families whose positions end: learned ones (one with an offset), a fixed table of biases.
+#: Families whose positions end: learned ones, a fixed table of biases.
 LEARNED: dict[str, PreTrainedConfig] = {
     "gpt2": GPT2Config(vocab_size=400, n_positions=120, n_embd=32, n_layer=1, n_head=4),
-    "opt": OPTConfig(
-        vocab_size=400, max_position_embeddings=120, hidden_size=32, word_embed_proj_dim=32,
-        ffn_dim=48, num_hidden_layers=1, num_attention_heads=4,
-    ),
     "mpt": MptConfig(vocab_size=400, max_seq_len=120, d_model=32, n_layers=1, n_heads=4),
 }  # fmt: skip
 
@@ -153,8 +137,7 @@ def test_an_answer_without_room_fails_and_the_run_goes_on(
     for p in failed:
         assert (p.tokens_in or 0) + 29 > 120
         assert p.reason == (
-            f"the prompt has {p.tokens_in} tokens, its answer up to 30 (`max_new_tokens`), "
-            "and the model's context 120"
+            f"the prompt has {p.tokens_in} tokens, its answer up to 30, and the model's context 120"
         )
     # Here the static part alone is too long.
     (paths.PROMPTS / "short.txt").write_text("Label. " * 80 + "\n{history}\n{current_turn}\n")
@@ -177,34 +160,30 @@ def test_any_exception_while_loading_stops_the_run_with_one_line(
     assert "\n" not in str(error.value)
 
 
-def read(weights: Path, text: str, *, ended: bool = True, **decoding: Any) -> tuple[Any, ...]:
-    loaded = load_local(make_model(weights, **decoding), Options())
-    ids = loaded.tokenizer(text)["input_ids"]
-    answer = loaded.answer(ids, ended=ended, tokens_in=1, tokens_cached=0)
-    return answer.text, answer.outcome, answer.reason
+def test_an_answer_cut_at_the_limit_is_unparsed(loaded: Local) -> None:
+    def read(text: str, *, ended: bool = True, **decoding: Any) -> tuple[Any, ...]:
+        local = replace(loaded, decoding=loaded.decoding.model_copy(update=decoding))
+        ids = local.tokenizer(text)["input_ids"]
+        answer = local.answer(ids, ended=ended, tokens_in=1, tokens_cached=0)
+        return answer.text, answer.outcome, answer.reason
 
-
-def test_an_answer_cut_at_the_limit_is_unparsed(weights: Path) -> None:
     cut = f"cut at {LIMIT} tokens"
-    assert read(weights, "alert_past", ended=False) == ("alert_past", Outcome.UNPARSED, cut)
-    for text in ("alert_past\nconf", "alert_past\nReason: it"):
-        assert read(weights, text, ended=False) == (text, Outcome.UNPARSED, cut)
+    for text in ("alert_past", "alert_past\nconf", "alert_past\nReason: it"):
+        assert read(text, ended=False) == (text, Outcome.UNPARSED, cut)
     text = "The user is well.\nalert"
-    assert read(weights, text, ended=False) == (text, None, None)
+    assert read(text, ended=False) == (text, None, None)
     raw, problem = "I think and think<|end|>", "no <|final|> in the answer"
-    assert read(weights, raw, answer_after="<|final|>") == (raw, Outcome.UNPARSED, problem)
+    assert read(raw, answer_after="<|final|>") == (raw, Outcome.UNPARSED, problem)
 
 
-def test_missing_weights_packages_and_devices_are_one_clear_line(
-    corpus: Corpus, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_missing_weights_and_packages_are_one_clear_line(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     absent = make_model(tmp_path / "absent-folder")
     with pytest.raises(EngineError, match=r"Tiny: there is no folder .*absent-folder") as error:
         run(absent, corpus, out=tmp_path)
     assert "\n" not in str(error.value)
-    with pytest.raises(EngineError, match=r"no device 'cuda:77' here. PyTorch sees: cpu"):
-        run(make_model(weights), corpus, out=tmp_path, options=Options(device="cuda:77"))
     found = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "torch" else found(name)

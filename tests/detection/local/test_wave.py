@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import random
-from dataclasses import replace
+import shutil
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM, MambaConfig
+from transformers import AutoTokenizer, LlamaForCausalLM
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
@@ -19,11 +19,10 @@ from cradle_lib.detection import (
     Options,
     Outcome,
     Prediction,
-    Progress,
     Session,
     read_journal,
 )
-from cradle_lib.detection.local.local_engine import load_local
+from cradle_lib.detection.local.local_engine import Local
 from cradle_lib.detection.local.wave import runner
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.detection.run import run
@@ -32,7 +31,7 @@ from cradle_lib.labels import NONE, mask_of
 from cradle_lib.prompts import load_template
 
 from ..dialogues import make_corpus
-from .tiny_models import CHAT, EXACT, FAMILIES, make_model, make_tokenizer, make_weights, teach
+from .tiny_models import EXACT, make_model, teach
 
 SHORT = "You label turns. Say one line.\n{history}\nNow this one:\n{current_turn}\n"
 APPEND = "You label turns. Say one line.\n{history}\n{current_turn}\n"
@@ -64,13 +63,6 @@ def ragged() -> Corpus:
     return make_corpus(dialogues)
 
 
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return {
-        family: make_weights(tmp_path_factory.mktemp(family), family=family) for family in FAMILIES
-    }
-
-
 def answers(path: Path) -> dict[tuple[str, int], Prediction]:
     stored = read_journal(path)[1]
     by_place = {(p.dialogue, p.turn): p for p in stored}
@@ -98,7 +90,7 @@ ON_GPU = (
 )
 def test_every_family_gets_the_answers_of_the_reference_engine(
     ragged: Corpus,
-    weights: dict[str, Path],
+    families: dict[str, Path],
     tmp_path: Path,
     family: str,
     prompt: str,
@@ -107,7 +99,7 @@ def test_every_family_gets_the_answers_of_the_reference_engine(
     said: list[str] = []
     made = {}
     for engine in ("reference", "wave"):
-        model = make_model(weights[family], engine=engine).model_copy(update={"prompt": prompt})
+        model = make_model(families[family], engine=engine).model_copy(update={"prompt": prompt})
         options = Options(device=device, batch=3, notice=said.append)
         made[engine] = run(model, ragged, out=tmp_path / engine, options=options)
     assert essence(made["wave"]) == essence(made["reference"])
@@ -120,19 +112,22 @@ def test_every_family_gets_the_answers_of_the_reference_engine(
     }
 
 
-def test_labels_on_several_lines_are_read_alike_by_both_engines(tmp_path: Path) -> None:
+def test_labels_on_several_lines_are_read_alike_by_both_engines(
+    loaded: Local, tmp_path: Path
+) -> None:
     answers_to = {
         "hello": "confirm_SH_ongoing\n\n- confirm_DV_past\n",
         "so": "none\nconfirm_DV_past",
     }
     corpus = make_corpus([[("User", text, NONE)] for text in answers_to])
-    local = load_local(make_model(make_weights(tmp_path / "weights")), Options())
     texts = []
     for dialogue, answer in zip(corpus, answers_to.values(), strict=True):
         prompt = Session(dialogue, load_template("short")).prompt
         assert prompt is not None
-        texts.append([*local.ids([prompt])[0], *local.tokenizer(f"{answer}<|end|>")["input_ids"]])
-    folder = teach(tmp_path / "weights", texts)
+        written = loaded.tokenizer(f"{answer}<|end|>")["input_ids"]
+        texts.append([*loaded.ids([prompt])[0], *written])
+    folder = shutil.copytree(loaded.lm.name_or_path, tmp_path / "weights")
+    teach(folder, texts)
     both = mask_of(["confirm_SH_ongoing", "confirm_DV_past"])
     for engine in ("reference", "wave"):
         model = make_model(folder, engine, max_new_tokens=40)
@@ -153,32 +148,21 @@ def test_labels_on_several_lines_are_read_alike_by_both_engines(tmp_path: Path) 
     ids=str,
 )
 def test_answers_with_settings_are_those_of_the_reference_engine(
-    ragged: Corpus, weights: dict[str, Path], tmp_path: Path, decoding: dict[str, Any]
+    ragged: Corpus, families: dict[str, Path], tmp_path: Path, decoding: dict[str, Any]
 ) -> None:
-    greedy = run(make_model(weights["llama"], "wave"), ragged, out=tmp_path / "greedy")
+    greedy = run(make_model(families["llama"], "wave"), ragged, out=tmp_path / "greedy")
     made = [
-        run(make_model(weights["llama"], engine, **decoding), ragged, out=tmp_path / engine)
+        run(make_model(families["llama"], engine, **decoding), ragged, out=tmp_path / engine)
         for engine in ("reference", "wave")
     ]
     assert essence(made[0]) == essence(made[1]) != essence(greedy)
 
 
-def test_the_size_of_the_wave_changes_no_answer(
-    ragged: Corpus, weights: dict[str, Path], tmp_path: Path
-) -> None:
-    model = make_model(weights["llama"], engine="wave")
-    found = [
-        essence(run(model, ragged, out=tmp_path / str(batch), options=Options(batch=batch)))
-        for batch in (1, 3)
-    ]
-    assert found[0] == found[1]
-
-
 def test_with_the_append_only_layout_nothing_is_computed_twice(
-    weights: dict[str, Path], tmp_path: Path
+    families: dict[str, Path], tmp_path: Path
 ) -> None:
     rows = [("User" if i % 2 == 0 else "Listener", f"turn {i}", NONE) for i in range(9)]
-    model = make_model(weights["llama"], engine="wave", mode="constrained")
+    model = make_model(families["llama"], engine="wave", mode="constrained")
     model = model.model_copy(update={"prompt": "append-short"})
     path = run(model, make_corpus([rows]), out=tmp_path)
     predictions = list(answers(path).values())
@@ -189,25 +173,26 @@ def test_with_the_append_only_layout_nothing_is_computed_twice(
         assert now.tokens_cached >= before.tokens_in - 2
 
 
+@pytest.mark.parametrize(("family", "why"), [("gemma2", "softcap"), ("mamba", "linear_attention")])
 def test_an_architecture_that_can_not_share_is_served_one_by_one_and_says_so_once(
-    ragged: Corpus, weights: dict[str, Path], tmp_path: Path
+    ragged: Corpus, families: dict[str, Path], tmp_path: Path, family: str, why: str
 ) -> None:
     said: list[str] = []
-    options = Options(notice=said.append)
-    waved = run(make_model(weights["gemma2"], "wave"), ragged, out=tmp_path / "w", options=options)
-    plain = run(make_model(weights["gemma2"]), ragged, out=tmp_path / "r")
+    options, folder = Options(notice=said.append), families[family]
+    waved = run(make_model(folder, "wave"), ragged, out=tmp_path / "w", options=options)
+    plain = run(make_model(folder), ragged, out=tmp_path / "r")
     assert len(said) == 1
-    assert "softcap" in said[0]
+    assert why in said[0]
     assert essence(waved) == essence(plain)
-    model = make_model(weights["gemma2"], "wave", mode="constrained")
-    with pytest.raises(EngineError, match=r"softcap can't share .*Leave `mode` out"):
+    model = make_model(folder, "wave", mode="constrained")
+    with pytest.raises(EngineError, match=rf"{why}.* can't share .*Leave `mode` out"):
         run(model, ragged, out=tmp_path)
 
 
 def test_when_memory_runs_out_the_wave_is_halved_and_nothing_is_lost(
-    ragged: Corpus, weights: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ragged: Corpus, families: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = make_model(weights["llama"], engine="wave")
+    model = make_model(families["llama"], engine="wave")
     usual = essence(run(model, ragged, out=tmp_path / "usual"))
     sizes: list[int] = []
     whole = runner.Runner._forward
@@ -231,23 +216,6 @@ def test_when_memory_runs_out_the_wave_is_halved_and_nothing_is_lost(
         run(model, ragged, out=tmp_path / "none", options=Options(batch=4))
 
 
-def test_a_run_stopped_in_the_middle_of_a_wave_resumes_to_the_same_journal(
-    ragged: Corpus, weights: dict[str, Path], tmp_path: Path
-) -> None:
-    model, options = make_model(weights["llama"], "wave"), Options(batch=3)
-    usual = essence(run(model, ragged, out=tmp_path / "usual", options=options))
-    out = tmp_path / "stopped.jsonl"
-
-    def progress(now: Progress) -> None:
-        if now.done == 5:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(model, ragged, out=out, options=replace(options, progress=progress))
-    assert len(answers(out)) == 5
-    assert essence(run(model, ragged, out=out, options=options)) == usual
-
-
 def broken_on(monkeypatch: pytest.MonkeyPatch, ids: list[int]) -> None:
     """Lets the forward pass of a real model raise an exception where these ids are read."""
     whole = LlamaForCausalLM.forward
@@ -266,13 +234,13 @@ def broken_on(monkeypatch: pytest.MonkeyPatch, ids: list[int]) -> None:
     ("engine", "more"), [("reference", {}), ("wave", {}), ("wave", {"mode": "constrained"})]
 )
 def test_an_exception_on_a_question_fails_it_alone_and_the_others_are_answered_as_usual(
-    weights: dict[str, Path],
+    families: dict[str, Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     engine: str,
     more: dict[str, Any],
 ) -> None:
-    folder = weights["llama"]
+    folder = families["llama"]
     # The last turn of a dialogue, so that no other question has it in its history.
     rows = [[(who, f"{who} {i}", NONE) for who in ("User", "Listener", "User")] for i in range(4)]
     rows[2][-1] = ("User", "zq zq zq", NONE)
@@ -299,29 +267,3 @@ def test_an_exception_on_a_question_fails_it_alone_and_the_others_are_answered_a
     with pytest.raises(EngineError, match=r"^Tiny: 3 questions in a row .*IndexError") as error:
         run(model, corpus, out=tmp_path / "always")
     assert "\n" not in str(error.value)
-
-
-def test_a_model_without_attention_answers_one_dialogue_at_a_time(tmp_path: Path) -> None:
-    config = MambaConfig(
-        vocab_size=400,
-        hidden_size=32,
-        num_hidden_layers=2,
-        state_size=4,
-        eos_token_id=0,
-        pad_token_id=0,
-        bos_token_id=0,
-        initializer_range=0.6,
-    )
-    torch.manual_seed(7)
-    folder = tmp_path / "weights"
-    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
-    make_tokenizer(folder, CHAT)
-    corpus = make_corpus([[("User", word, "none"), ("User", "tea", "none")] for word in WORDS[:2]])
-    notices: list[str] = []
-    answers = []
-    for engine in ("reference", "wave"):
-        options = Options(notice=notices.append)
-        path = run(make_model(folder, engine), corpus, out=tmp_path / engine, options=options)
-        answers.append([(p.dialogue, p.turn, p.answer) for p in read_journal(path)[1]])
-    assert answers[0] == answers[1]
-    assert any("can't share a prefix" in notice for notice in notices)

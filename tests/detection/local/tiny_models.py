@@ -15,9 +15,9 @@ from transformers import (
     Gemma3TextConfig,
     GptOssConfig,
     LlamaConfig,
+    MambaConfig,
     PreTrainedConfig,
     PreTrainedTokenizerFast,
-    Qwen2Config,
     Qwen3Config,
 )
 
@@ -51,7 +51,6 @@ def make_tokenizer(folder: Path, chat: str | None) -> None:
 #: The families that the wave engine must serve exactly, and what is special about each.
 FAMILIES: dict[str, tuple[type[PreTrainedConfig], dict[str, Any]]] = {
     "llama": (LlamaConfig, {"head_dim": 64}),
-    "qwen2": (Qwen2Config, {}),
     "qwen3": (Qwen3Config, {"head_dim": 16}),
     # Sliding windows far shorter than the prompts, between layers of full attention.
     "gemma3": (
@@ -69,12 +68,13 @@ FAMILIES: dict[str, tuple[type[PreTrainedConfig], dict[str, Any]]] = {
             "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
         },
     ),
-    # Soft-capped scores, which shared attention can't serve.
+    # Soft-capped scores, and no attention at all, which shared attention can't serve.
     "gemma2": (Gemma2Config, {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16}),
+    "mamba": (MambaConfig, {"state_size": 4, "num_attention_heads": None}),
 }
 
 #: The families that shared attention serves.
-EXACT = [name for name in FAMILIES if name != "gemma2"]
+EXACT = [name for name in FAMILIES if name not in ("gemma2", "mamba")]
 
 
 def make_weights(
@@ -86,23 +86,23 @@ def make_weights(
 ) -> Path:
     torch.manual_seed(7)
     kind, special = FAMILIES[family]
-    config = kind(
-        vocab_size=400,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=context,
-        bos_token_id=None,
-        eos_token_id=0,
-        pad_token_id=0,
+    settings = {
+        "vocab_size": 400,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": layers,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": context,
+        "bos_token_id": None,
+        "eos_token_id": 0,
+        "pad_token_id": 0,
         # Tied embeddings make a random model repeat its last token.
-        tie_word_embeddings=False,
+        "tie_word_embeddings": False,
         # Large initial weights, so that different prompts get different answers.
-        initializer_range=0.6,
-        **special,
-    )
+        "initializer_range": 0.6,
+    }
+    config = kind(**(settings | special))
     AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
     make_tokenizer(folder, chat)
     return folder

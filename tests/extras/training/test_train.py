@@ -20,12 +20,10 @@ from cradle_lib.detection.local import chat, local_engine
 from cradle_lib.detection.local.local_engine import Local, load_local
 from cradle_lib.detection.local.revision import WEIGHTS
 from cradle_lib.detection.run import run
-from cradle_lib.display.theme import Picture
 from cradle_lib.errors import EngineError
 from cradle_lib.scoring.evaluate import evaluate
 
 from ...detection.local.tiny_models import CHAT, make_model, make_weights
-from ...notebooks.test_notebooks import show
 from .dialogues import talks
 
 RECIPE = Recipe(
@@ -83,19 +81,6 @@ def test_each_epoch_answers_dev_and_the_best_is_kept(trained: Trained) -> None:
     )
 
 
-def test_the_page_shows_a_training_of_ones_own(
-    trained: Trained,
-) -> None:
-    values = {"trained": str(trained.folder), "fewer": [], "training": "", "sure": ""}
-    page = show("training", {**values, "before": "", "after": ""})
-    dev, loss = [item for item in page if isinstance(item, Picture)]
-    record = trained.record
-    best = next(row for row in record.dev if row["step"] == record.chosen)
-    assert f"dialogues. {record.dialogues}: {best['micro_f1']:.3f}" in dev.alt
-    assert loss.csv is not None
-    assert len(loss.csv.splitlines()) == 1 + len(record.losses)
-
-
 def test_all_weights_can_be_trained(weights: Path, corpus: Corpus, tmp_path: Path) -> None:
     done = train(weights, tmp_path / "out", corpus, recipe={"adapter": None, "epochs": 1})
     before = load_file(weights / "model.safetensors")
@@ -107,21 +92,21 @@ def test_all_weights_can_be_trained(weights: Path, corpus: Corpus, tmp_path: Pat
 
 
 def test_a_stopped_training_resumes_with_the_same_losses(
-    weights: Path, corpus: Corpus, tmp_path: Path
+    trained: Trained, corpus: Corpus, tmp_path: Path
 ) -> None:
     def stop(step: int, *_: object) -> None:
         if step == 7:
             raise KeyboardInterrupt
 
-    whole = train(weights, tmp_path / "whole", corpus, recipe={"epochs": 2})
+    base, out = Path(trained.record.base), tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        train(weights, tmp_path / "out", corpus, recipe={"epochs": 2}, progress=stop)
+        train(base, out, corpus, progress=stop)
     # A checkpoint that was not written to its end is not used.
-    (tmp_path / "out" / "checkpoint-7").mkdir()
-    again = train(weights, tmp_path / "out", corpus, recipe={"epochs": 2}).record
-    expected = [row["loss"] for row in whole.record.losses]
+    (out / "checkpoint-7").mkdir()
+    again = train(base, out, corpus).record
+    expected = [row["loss"] for row in trained.record.losses]
     assert [row["loss"] for row in again.losses] == pytest.approx(expected, rel=1e-4)
-    assert [row["step"] for row in again.losses] == list(range(1, 9))
+    assert [row["step"] for row in again.losses] == list(range(1, 13))
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(
@@ -193,28 +178,28 @@ def test_a_training_shows_the_date_on_which_it_began(
         prompts.update(self.tokenizer.decode(each)[:10] for each in ids)
         return ids
 
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
     monkeypatch.setattr(Local, "ids", noting)
     for module in (chat, asking, local_engine):
         monkeypatch.setattr(module, "today", lambda: "2031-03-03")
     weights = make_weights(tmp_path / "dated", "{{ strftime_now('%Y-%m-%d') }}" + CHAT)
-    held_out = talks(4)
-    first = train(weights, tmp_path / "out", corpus, shared=True, recipe={"epochs": 1})
-    assert first.record.date == "2031-03-03"
-    # Another day: dev is answered, and nothing is learned again.
+    short, out = {"epochs": 1}, tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        train(weights, out, corpus, recipe=short, progress=stop)
+    # It goes on another day, and dev is answered.
     for module in (chat, asking, local_engine):
         monkeypatch.setattr(module, "today", lambda: "2031-03-04")
-    again = train(
-        weights, tmp_path / "out", corpus, dev=held_out, shared=True, recipe={"epochs": 1}
-    )
-    assert again.record.date == "2031-03-03"
-    assert prompts == {"2031-03-03"}
+    done = train(weights, out, corpus, dev=talks(2), shared=True, recipe=short)
+    assert done.record.date == "2031-03-03"
     # The model that was trained is asked as it was trained.
-    path = run(again.model, corpus, out=tmp_path, limit=1)
+    path = run(done.model, corpus, out=tmp_path, limit=1)
     assert read_journal(path)[0].decoding["date"] == "2031-03-03"
+    assert prompts == {"2031-03-03"}
     dated = make_model(weights, date="2031-03-05")
-    recipe = RECIPE.model_copy(update={"epochs": 1})
     with pytest.raises(EngineError, match="another date"):
-        train_model(dated, corpus, tmp_path / "out", recipe=recipe, shared=True)
+        train_model(dated, corpus, out, recipe=RECIPE.model_copy(update=short), shared=True)
 
 
 def test_shipped_recipes_are_read_and_the_papers_is_the_papers() -> None:
@@ -231,7 +216,7 @@ def test_shipped_recipes_are_read_and_the_papers_is_the_papers() -> None:
     [
         ("epoch: 3", "field epoch"),
         ("epochs: 0", "field epochs"),
-        ("- 1", "expected fields"),
+        ("- 1", "field recipe"),
         ("a: [", "can't be read"),
     ],
 )

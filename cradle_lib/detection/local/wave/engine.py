@@ -44,10 +44,12 @@ class Wave(LocalEngine):
         from cradle_lib.detection.local.wave.runner import Runner
 
         name, local = self._model.name, self._local
-        size = min(self._options.batch or _affordable(local, waiting), len(waiting))
+        largest = size = min(self._options.batch or _affordable(local, waiting), len(waiting))
+        others = sorted(local.settings.keys() - {"temperature"})
+        apart = f"the wave engine can't apply {', '.join(others)}" if others else ""
         noted = False
         with torch.inference_mode():
-            while waiting:
+            while waiting and not apart:
                 try:
                     Runner(self._model, local, size, waiting, emit).run()
                     return
@@ -57,11 +59,7 @@ class Wave(LocalEngine):
                             f"{name}: {error} can't share a prefix, which `mode: constrained` "
                             "needs. Leave `mode` out of `decoding`."
                         ) from None
-                    self._options.notice(
-                        f"{name}: {error} can't share a prefix; going on one dialogue at a time"
-                    )
-                    Reference(self._model, self._options, local).answer_all(waiting, emit)
-                    return
+                    apart = f"{error} can't share a prefix"
                 except (torch.OutOfMemoryError, MemoryError) as error:
                     if size == 1:
                         raise EngineError(
@@ -69,35 +67,23 @@ class Wave(LocalEngine):
                             "far are kept; go on with another --set device=NAME, or with "
                             "--set device_map=auto."
                         ) from error
-                    size //= 2
-                    continue
+                    largest = size = size // 2
                 except CradleError:
                     raise
                 except Exception as error:
-                    reason = failure(error).reason
-                # Outside of the handler, because the exception keeps the wave's keys and values.
-                if not noted:
-                    self._options.notice(
-                        f"{name}: {reason}; asking the dialogues of this wave one at a time"
-                    )
-                    noted = True
-                # The dialogues of the wave are the first that wait.
-                self._one_at_a_time(
-                    [waiting.popleft() for _ in range(min(size, len(waiting)))], emit
-                )
-
-    def _one_at_a_time(self, sessions: Iterable[Questions], emit: Emit) -> None:
-        """Answers dialogue by dialogue; a question on which the model raises has failed."""
-        from cradle_lib.detection.local.wave.runner import Runner
-
-        for session in sessions:
-            while session.prompt is not None:
-                try:
-                    Runner(self._model, self._local, 1, deque([session]), emit).run()
-                except CradleError:
-                    raise
-                except Exception as error:
-                    emit(session.answer(failure(error.with_traceback(None))))
+                    failed = failure(error.with_traceback(None))
+                    if not noted:
+                        self._options.notice(f"{name}: {failed.reason}; looking for the question")
+                        noted = True
+                    if size == 1 and waiting[0].prompt is not None:
+                        # The dialogue on which it was raised is the first that waits.
+                        emit(waiting[0].answer(failed))
+                    if waiting[0].prompt is None:
+                        waiting.popleft()
+                    size = 1 if size > 1 else largest
+        if apart:
+            self._options.notice(f"{name}: {apart}; asking one question at a time")
+            Reference(self._model, self._options, local).answer_all(waiting, emit)
 
 
 def _affordable(local: Local, waiting: Iterable[Questions]) -> int:

@@ -24,7 +24,7 @@ from cradle_lib.detection.local.generation import Sampler, sampling_seed
 from cradle_lib.detection.local.local_engine import Local, shared_length
 from cradle_lib.detection.local.wave.attention import BatchLayout, KeyValueStore, Piece, sharing
 from cradle_lib.detection.model import Model
-from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.detection.session import Prompt
 from cradle_lib.errors import EngineError
 
 # New tokens of one forward pass: enough to keep matrix products busy, few enough that
@@ -49,7 +49,6 @@ class SequenceState:
         seconds: Time of the forward passes, divided among dialogues by their tokens.
         grammar: State of the answer in the grammar, if decoding is constrained.
         sampler: Draws the answer's tokens, if the temperature is above 0.
-        processors: Change the logits before a token is chosen; see :meth:`.Local.processors`.
     """
 
     session: Questions
@@ -62,7 +61,6 @@ class SequenceState:
     seconds: float = 0.0
     grammar: GrammarState | None = None
     sampler: Sampler | None = None
-    processors: Any = None
 
 
 class Runner:
@@ -78,8 +76,9 @@ class Runner:
         self._grammar: Grammar | None = None
         if local.decoding.mode == "constrained":
             local.chat.require_no_open_thought(f"{model.name}: `mode: constrained`")
-            bias = local.decoding.none_bias or 0.0
-            self._grammar = Grammar(local.tokenizer, local.ends, bias)
+            self._grammar = Grammar(local.tokenizer, local.ends, local.decoding.none_bias or 0.0)
+        grammar = self._grammar
+        self._longest = grammar.longest if grammar is not None else local.decoding.max_new_tokens
         self._prefix = self._shared_prefix(waiting[0].prompt)
 
     def run(self) -> None:
@@ -115,12 +114,7 @@ class Runner:
         probes = (replace(prompt, text=static + probe) for probe in _PROBES)
         encoded, *others = self._local.ids([prompt, *probes])
         shared = encoded[: min(shared_length(encoded, other) for other in others)]
-        return shared if self._too_long(len(shared)) is None else []
-
-    def _too_long(self, length: int) -> Answer | None:
-        if self._grammar is not None:
-            return self._local.too_long(length, self._grammar.longest)
-        return self._local.too_long(length, self._local.decoding.max_new_tokens, "max_new_tokens")
+        return shared if self._local.too_long(len(shared), self._longest) is None else []
 
     def _compute_prefix(self) -> None:
         for start in range(0, len(self._prefix), BUDGET):
@@ -148,7 +142,7 @@ class Runner:
             encoded = self._local.ids([prompt for _, prompt in asked])
             sequences = []
             for (sequence, prompt), ids in zip(asked, encoded, strict=True):
-                if (failed := self._too_long(len(ids))) is not None:
+                if (failed := self._local.too_long(len(ids), self._longest)) is not None:
                     self._emit(sequence.session.answer(failed))
                     sequences.append(sequence)
                 else:
@@ -164,13 +158,9 @@ class Runner:
             )
         if self._grammar is not None:
             sequence.grammar = self._grammar.start()
-        else:
-            sequence.processors = self._local.processors(ids)
         if self._local.sampled:
             seed = sampling_seed(self._local.decoding.seed, prompt)
-            # Without a grammar one of the processors divides by the temperature.
-            temperature = self._local.settings["temperature"] if self._grammar else 1.0
-            sequence.sampler = Sampler(temperature, seed)
+            sequence.sampler = Sampler(self._local.settings["temperature"], seed)
         sequence.answer, sequence.seconds = [], 0.0
         sequence.target, sequence.asked = ids[shared:], len(ids) - shared
         # The last token is always computed: its logits are the first of the answer.
@@ -202,6 +192,8 @@ class Runner:
                 last.append(len(ids) - 1)
         began = time.perf_counter()
         logits = self._forward(pieces, ids, last)
+        if self._grammar is None and self._local.decoding.none_bias:
+            logits[:, self._local.none_token] += self._local.decoding.none_bias
         likeliest = logits.argmax(-1).tolist()
         passed = time.perf_counter() - began
         for sequence, piece in zip(taking, pieces, strict=True):
@@ -243,12 +235,6 @@ class Runner:
             sequence.answer += grammar.choose(logits, sequence.sampler)
             complete = ended = grammar.finished
         else:
-            if sequence.processors:
-                seen = [*self._prefix, *sequence.target[: sequence.asked], *sequence.answer]
-                logits = sequence.processors(
-                    torch.tensor([seen], device=logits.device), logits.unsqueeze(0)
-                )[0]
-                likeliest = int(logits.argmax())
             token = likeliest if sequence.sampler is None else sequence.sampler.draw(logits)
             sequence.answer.append(token)
             ended = token in local.ends

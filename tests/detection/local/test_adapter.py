@@ -1,0 +1,315 @@
+"""A model with an adapter computes what PEFT computes with it, on its own tokenizer and template.
+
+The folders are written by PEFT and by TRL's own trainer.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from peft import (
+    IA3Config,
+    LoraConfig,
+    OFTConfig,
+    PeftConfig,
+    PeftModel,
+    PromptTuningConfig,
+    get_peft_model,
+)
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, LlamaConfig
+
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import read_journal
+from cradle_lib.detection.engine import Options
+from cradle_lib.detection.local.local_engine import load_local
+from cradle_lib.detection.local.revision import WEIGHTS, adapter_digest
+from cradle_lib.detection.model import Model
+from cradle_lib.detection.run import run
+from cradle_lib.detection.session import Session
+from cradle_lib.errors import EngineError
+from cradle_lib.prompts import load_template
+
+from .tiny_models import CHAT, make_model, make_tokenizer
+
+pytestmark = [
+    pytest.mark.usefixtures("short_prompt"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+# As many as the tokenizer has tokens.
+ROWS = 310
+IDS = torch.arange(4, 68)[None]
+
+
+def make_base(folder: Path, kind: str) -> Path:
+    torch.manual_seed(3)
+    config: Any = LlamaConfig(
+        vocab_size=ROWS, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, eos_token_id=0, bos_token_id=None,
+        tie_word_embeddings=kind == "tied", initializer_range=0.1,
+    )  # fmt: skip
+    if kind == "gpt2":
+        # Its layers are transposed, and have biases.
+        config = GPT2Config(
+            vocab_size=ROWS, n_embd=32, n_layer=2, n_head=4, n_positions=256, eos_token_id=0,
+            bos_token_id=0, initializer_range=0.1,
+        )  # fmt: skip
+    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
+    make_tokenizer(folder, CHAT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {
+        kind: make_base(tmp_path_factory.mktemp(kind) / "base", kind)
+        for kind in ("tied", "untied", "gpt2")
+    }
+
+
+@pytest.fixture(scope="module")
+def tied(bases: dict[str, Path]) -> Path:
+    return bases["tied"]
+
+
+def make_adapter(base: Path, folder: Path, config: PeftConfig, size: float = 0.3) -> Path:
+    """Saves an adapter with random numbers in all that is trained."""
+    lm = AutoModelForCausalLM.from_pretrained(base)
+    wrapped = get_peft_model(lm, config)
+    torch.manual_seed(5)
+    for parameter in wrapped.parameters():
+        if parameter.requires_grad:
+            parameter.data += size * torch.randn_like(parameter)
+    wrapped.save_pretrained(str(folder))
+    return folder
+
+
+def model_of(base: Path, folder: Path, **decoding: Any) -> Model:
+    return make_model(base, **decoding).model_copy(update={"weights": f"{base} + {folder}"})
+
+
+def lora(**settings: Any) -> LoraConfig:
+    settings = {"target_modules": ["q_proj", "down_proj"], "r": 4, "lora_alpha": 8} | settings
+    return LoraConfig(task_type="CAUSAL_LM", **settings)
+
+
+def trained(*modules: str, **settings: Any) -> LoraConfig:
+    return lora(modules_to_save=list(modules), **settings)
+
+
+def on(*modules: str, **settings: Any) -> LoraConfig:
+    return lora(target_modules=list(modules), **settings)
+
+
+IA3 = IA3Config(
+    task_type="CAUSAL_LM",
+    target_modules=["k_proj", "down_proj"],
+    feedforward_modules=["down_proj"],
+)
+OFT = OFTConfig(task_type="CAUSAL_LM", target_modules=["q_proj"], oft_block_size=4, r=0)
+#: A base and an adapter of it. Several change weights that the input and output layers share.
+ADAPTERS: list[tuple[str, PeftConfig]] = [
+    ("tied", lora(rank_pattern={"down_proj": 2}, alpha_pattern={"q_proj": 32}, use_rslora=True)),
+    ("tied", on("lm_head")),
+    ("tied", on("embed_tokens", "lm_head", ensure_weight_tying=True)),
+    ("tied", trained("lm_head")),
+    ("untied", trained("embed_tokens", "lm_head")),
+    ("tied", lora(trainable_token_indices=[7, 9, 30])),
+    ("tied", lora(init_lora_weights="pissa_niter_2")),
+    ("gpt2", on("c_attn", "c_proj", fan_in_fan_out=True, bias="all")),
+    ("tied", IA3),
+    ("tied", OFT),
+]
+
+
+@pytest.mark.parametrize(("kind", "config"), ADAPTERS)
+def test_every_adapter_computes_what_peft_computes(
+    bases: dict[str, Path], tmp_path: Path, kind: str, config: PeftConfig
+) -> None:
+    base = bases[kind]
+    folder = make_adapter(base, tmp_path / "adapter", config)
+    lm = AutoModelForCausalLM.from_pretrained(base)
+    with torch.no_grad():
+        plain = lm(IDS).logits
+        # Some kinds decompose the base with random numbers.
+        torch.manual_seed(0)
+        expected = PeftModel.from_pretrained(lm, str(folder)).eval()(input_ids=IDS).logits
+        assert not torch.allclose(plain, expected, atol=0.01)
+        found = load_local(model_of(base, folder), Options()).lm(IDS).logits
+    assert torch.equal(found, expected)
+
+
+def refusal(model: Model) -> str:
+    with pytest.raises(EngineError, match="can't be used with") as error:
+        load_local(model, Options())
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=4),
+        # Active only after certain tokens.
+        lora(alora_invocation_tokens=[5, 6]),
+    ],
+)
+def test_an_adapter_that_is_more_than_its_layers_is_refused(
+    tied: Path, tmp_path: Path, config: PeftConfig
+) -> None:
+    folder = make_adapter(tied, tmp_path / "adapter", config)
+    assert refusal(model_of(tied, folder))
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "part"),
+    [
+        ("tied", lora(), "lora_B"),
+        ("tied", lora(use_dora=True), "magnitude"),
+        ("tied", trained("lm_head"), "lm_head"),
+        ("gpt2", on("c_attn", bias="all"), "ln_f.bias"),
+    ],
+)
+def test_an_adapter_that_lacks_a_tensor_or_has_another_is_refused(
+    bases: dict[str, Path], config: PeftConfig, part: str, kind: str, tmp_path: Path
+) -> None:
+    folder = make_adapter(bases[kind], tmp_path / "adapter", config)
+    tensors = load_file(folder / WEIGHTS)
+    lost = next(name for name in sorted(tensors) if part in name)
+    moved = tensors.pop(lost)
+    save_file(tensors, folder / WEIGHTS)
+    assert f"it lacks {lost}" in refusal(model_of(bases[kind], folder))
+    odd = f"{lost.replace('.0.', '.7.')}.odd"
+    save_file(tensors | {lost: moved, odd: moved.clone()}, folder / WEIGHTS)
+    assert f"no place for {odd}" in refusal(model_of(bases[kind], folder))
+
+
+def test_damaged_weights_and_another_base_are_refused(
+    bases: dict[str, Path], tmp_path: Path
+) -> None:
+    tied = bases["tied"]
+    folder = make_adapter(tied, tmp_path / "adapter", lora())
+    tensors = load_file(folder / WEIGHTS)
+    other = make_base(tmp_path / "other", "tied")
+    assert "it was trained on" in refusal(model_of(other, folder))
+    next(iter(tensors.values()))[0, 0] = torch.nan
+    save_file(tensors, folder / WEIGHTS)
+    assert "NaN or infinite" in refusal(model_of(tied, folder))
+    (folder / WEIGHTS).write_bytes(b"short")
+    assert "header" in refusal(model_of(tied, folder))
+    # Pickled weights can run code.
+    torch.save(tensors, folder / "adapter_model.bin")
+    (folder / WEIGHTS).unlink()
+    with pytest.raises(EngineError, match=r"has no adapter_model\.safetensors"):
+        load_local(model_of(tied, folder), Options())
+
+
+# ---- Its tokenizer and chat template ------------------------------------------------
+
+OWN = CHAT.replace("{{ m['content'] }}", "# {{ m['content'] }}")
+SAVED = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+
+
+@pytest.fixture(scope="module")
+def saved_by_trl(tied: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that ``SFTTrainer`` saves of a base with another template and end token."""
+    from datasets import Dataset
+    from trl import SFTConfig, SFTTrainer
+
+    tokenizer = AutoTokenizer.from_pretrained(tied)
+    tokenizer.chat_template = OWN
+    said = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "none"}]
+    folder = tmp_path_factory.mktemp("trained")
+    trainer = SFTTrainer(
+        model=AutoModelForCausalLM.from_pretrained(tied),
+        args=SFTConfig(
+            output_dir=str(folder), max_steps=1, per_device_train_batch_size=1,
+            eos_token="<|final|>", report_to=[], use_cpu=True, bf16=False, save_strategy="no",
+        ),
+        train_dataset=Dataset.from_list([{"messages": said}] * 2),
+        processing_class=tokenizer,
+        peft_config=LoraConfig(task_type="CAUSAL_LM", target_modules=["q_proj"], r=2),
+    )  # fmt: skip
+    trainer.train()
+    trainer.save_model(str(folder))
+    assert all((folder / name).is_file() for name in SAVED)
+    return folder
+
+
+@pytest.fixture
+def plain(tied: Path, tmp_path: Path) -> Path:
+    """An adapter without a tokenizer."""
+    return make_adapter(tied, tmp_path / "adapter", lora())
+
+
+def asked(model: Model, corpus: Corpus, said: list[str] | None = None) -> list[int]:
+    options = Options() if said is None else Options(notice=said.append)
+    prompt = Session(corpus.dialogues[0], load_template("short")).prompt
+    assert prompt is not None
+    return load_local(model, options).ids([prompt])[0]
+
+
+def test_what_trl_saves_is_used_and_recorded(
+    tied: Path, saved_by_trl: Path, hello: Corpus, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(saved_by_trl, tmp_path / "adapter")
+    model, said = model_of(tied, folder), list[str]()
+    expected = AutoTokenizer.from_pretrained(folder).apply_chat_template(
+        [{"role": "user", "content": "Label.\nUser: hello"}], add_generation_prompt=True
+    )["input_ids"]
+    assert asked(model, hello, said) == expected
+    assert asked(make_model(tied), hello) != expected
+    [sentence] = said
+    assert "eos_token is '<|final|>', not '<|end|>'" in sentence
+    assert "another chat template" in sentence
+    out = tmp_path / "run.jsonl"
+    record = read_journal(run(model, hello, out=out))[0]
+    assert record.settings["tokenizer"] == "the adapter's tokenizer and chat template"
+    # Another tokenizer or template is another run.
+    digests = {adapter_digest(folder)}
+    for name in SAVED:
+        (folder / name).write_text((folder / name).read_text() + "\n")
+        digests.add(adapter_digest(folder))
+    assert len(digests) == 4
+    with pytest.raises(EngineError, match="was changed"):
+        run(model, hello, out=out)
+
+
+def test_a_template_or_a_tokenizer_alone_goes_with_the_bases_other_part(
+    tied: Path, plain: Path, hello: Corpus, tmp_path: Path
+) -> None:
+    expected = asked(make_model(tied), hello)
+    assert asked(model_of(tied, plain), hello) == expected
+    (plain / "chat_template.jinja").write_text(OWN)
+    assert asked(model_of(tied, plain), hello) != expected
+    record = read_journal(run(model_of(tied, plain), hello, out=tmp_path / "runs"))[0]
+    assert record.tokenizer == "the adapter's chat template"
+    (plain / "chat_template.jinja").unlink()
+    own = AutoTokenizer.from_pretrained(tied)
+    own.chat_template = None
+    own.save_pretrained(plain)
+    said: list[str] = []
+    assert asked(model_of(tied, plain), hello, said) == expected
+    assert not said, "they do not differ"
+    (plain / "tokenizer.json").write_text("{")
+    with pytest.raises(EngineError, match=r"the tokenizer of the adapter .* can't") as error:
+        load_local(model_of(tied, plain), Options())
+    assert "\n" not in str(error.value)
+
+
+def test_added_tokens_are_named_and_those_without_embeddings_are_refused(
+    tied: Path, plain: Path, hello: Corpus
+) -> None:
+    own = AutoTokenizer.from_pretrained(tied)
+    own.add_tokens(["<|crisis|>", "<|calm|>"], special_tokens=True)
+    own.save_pretrained(plain)
+    said: list[str] = []
+    with pytest.raises(EngineError, match=r"training added 2 tokens, such as '<\|calm\|>'"):
+        asked(model_of(tied, plain), hello, said)
+    assert "it has other tokens (312, not 310)" in said[0]
