@@ -173,12 +173,11 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     (about / "entry_points.txt").write_text("[cradle.engines]\nmoody = moody:Moody\n")
     (about.parent / "moody.py").write_text(MOODY)
     monkeypatch.syspath_prepend(about.parent)
-    for cached in (_installed, find_engine):
-        cached.cache_clear()
+    _installed.cache_clear()
     yield
     sys.modules.pop("moody", None)
-    for cached in (_installed, find_engine):
-        cached.cache_clear()
+    _installed.cache_clear()
+    find_engine.cache_clear()
 
 
 @pytest.mark.usefixtures("installed")

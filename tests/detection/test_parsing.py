@@ -102,25 +102,6 @@ def test_anything_else_is_unparsed(text: str) -> None:
     assert not needs_cleaning(text)
 
 
-@settings(max_examples=60)
-@given(
-    names=LABEL_LISTS,
-    wrap=st.sampled_from(["", "`", '"', "**", "'"]),
-    end=st.sampled_from(["", ".", ";", " ", ";.", "!"]),
-    upper=st.booleans(),
-    blank=st.sampled_from(["", "\n", "  \r\n\n"]),
-    rest=st.text(alphabet=" .,!?:()\n\u2028xyz0123456789"),
-    thought=st.text(alphabet=st.characters(exclude_characters="<>")),
-)
-def test_decoration_never_changes_what_is_read(
-    names: list[str], wrap: str, end: str, upper: bool, blank: str, rest: str, thought: str
-) -> None:
-    line = "; ".join(f"{wrap}{name}{wrap}" for name in names) + end
-    line = line.upper() if upper else line
-    text = f"<think>{thought}</think>{blank}{line}\nExplanation: {rest}"
-    assert read_answer(text) == (Outcome.OK, packed(names))
-
-
 @pytest.mark.parametrize(
     ("text", "cut"),
     [
@@ -188,19 +169,6 @@ def test_labels_on_several_lines_are_all_read(
     text = lead + gap.join(bullet + "; ".join(names) for names in lines) + end
     assert read_answer(text) == (Outcome.OK, packed([n for names in lines for n in names]))
     assert needs_cleaning(text)
-
-
-PROSE = st.lists(st.sampled_from(["the", "user", "not", "none", "No", "maybe", "is"]), min_size=1)
-
-
-@settings(max_examples=60)
-@given(before=PROSE, after=PROSE, names=LABEL_LISTS, first=st.booleans())
-def test_prose_on_the_line_of_labels_is_never_a_prediction(
-    before: list[str], after: list[str], names: list[str], first: bool
-) -> None:
-    line = "; ".join(names)
-    line = " ".join([*before, line]) if first else " ".join([line, *after])
-    assert read_answer(line) == (Outcome.UNPARSED, 0)
 
 
 PIECES = ("alert_past", "confirm_SH_ongoing", "none", ";", ".", "**", "\n", "Answer:", "- ", "no")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cradle_lib.detection import Model, find_model, load_registry, resolve
+from cradle_lib.detection import Model, find_model, load_registry
 from cradle_lib.errors import RegistryError
 from cradle_lib.prompts import load_template
 from cradle_lib.published import published_table
@@ -124,19 +124,6 @@ def test_an_address_is_sound_and_one_elsewhere_must_be_called_remote(
         return
     with pytest.raises(ValueError, match=message):
         Model(**SERVED, base_url=url)  # type: ignore[arg-type]
-
-
-def test_another_number_format_is_another_run_and_only_for_weights_on_this_machine() -> None:
-    registry = load_registry()
-    local = registry["smollm2-135m"]
-    half = resolve(local, dtype="bfloat16")
-    assert local.decoding
-    assert half.decoding
-    assert half.decoding.settings == {**local.decoding.settings, "dtype": "bfloat16"}
-    with pytest.raises(RegistryError, match="'float32', 'bfloat16' or 'float16'"):
-        resolve(local, dtype="int3")
-    with pytest.raises(RegistryError, match=r"engine openai does not use 'decoding\.dtype'"):
-        resolve(registry["gpt-5.1"], dtype="bfloat16")
 
 
 def test_all_faults_of_all_entries_are_named_and_a_near_id_is_suggested(tmp_path: Path) -> None:

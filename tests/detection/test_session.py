@@ -196,7 +196,6 @@ def test_a_resumed_session_asks_what_an_uninterrupted_one_asks(
 
 @given(
     answers=st.lists(st.sampled_from(["none", "alert_past", "?"]), min_size=5, max_size=5),
-    listener=st.lists(st.booleans(), min_size=5, max_size=5),
     template=st.sampled_from(
         [
             "Label.\n{history}\nNow: {current_turn}",
@@ -206,23 +205,13 @@ def test_a_resumed_session_asks_what_an_uninterrupted_one_asks(
             "Label.\n{history}\nThe end of it.\n{current_turn}\nAnswer:",
         ]
     ),
-    stored=st.integers(0, 4),
 )
 @settings(max_examples=30)
 def test_a_prompt_in_pieces_is_the_prompt_and_the_pieces_come_back(
-    answers: list[str], listener: list[bool], template: str, stored: int
+    answers: list[str], template: str
 ) -> None:
-    rows = []
-    for i, said in enumerate(listener):
-        rows += [("Listener", "Go on.", "none")] * said + [("User", f"Words {i}.", "none")]
-    dialogue, parsed = make_dialogue(0, rows), parse_template("t", template)
-    session = Session(dialogue, parsed)
-    prompts: list[Prompt] = []
-    made = []
-    for answer in answers:
-        assert session.prompt
-        prompts.append(session.prompt)
-        made.append(session.answer(Answer(answer)))
+    rows = [(who, f"Words {i}.", "none") for i in range(5) for who in ("Listener", "User")]
+    prompts = drive(Session(make_dialogue(0, rows), parse_template("t", template)), answers)
     for prompt in prompts:
         assert "".join(prompt.blocks) == prompt.text
         assert all(block.strip() for block in prompt.blocks)
@@ -232,9 +221,6 @@ def test_a_prompt_in_pieces_is_the_prompt_and_the_pieces_come_back(
         assert after.blocks[: len(kept)] == kept
         # One piece more with each question, as far as the template lets the history stay.
         assert len(after.blocks) == len(before.blocks) + history_first
-    resumed = Session(dialogue, parsed, stored=made[:stored])
-    assert resumed.prompt
-    assert resumed.prompt.blocks == prompts[stored].blocks
 
 
 def test_a_gap_is_asked_and_later_answers_to_the_same_questions_are_kept() -> None:

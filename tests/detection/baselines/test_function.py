@@ -16,7 +16,6 @@ from cradle_lib.detection import (
     resolve,
     run_model,
 )
-from cradle_lib.detection.baselines.function import id_of
 from cradle_lib.errors import CorpusError, EngineError, RegistryError
 from cradle_lib.labels import BITS
 
@@ -113,20 +112,6 @@ def test_a_function_is_known_by_its_source_or_its_class_or_its_version(corpus: C
     assert run_model(scope["answer"], corpus, version="3").record.code == "version:3"
     with pytest.raises(RegistryError, match="a function takes no temperature"):
         run_model(lambda prompt: "none", corpus, name="F", temperature=1)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("My Model 8B!", "my-model-8b"),
-        ("hf-./out/best", "hf-out-best"),
-        ("gpt-5.1", "gpt-5.1"),
-        ("..", ""),
-        ("<lambda>", "lambda"),
-    ],
-)
-def test_a_name_becomes_an_id(name: str, expected: str) -> None:
-    assert id_of(name) == expected
 
 
 def test_a_spec_becomes_an_entry() -> None:
