@@ -28,11 +28,14 @@ def find_key(model: Model) -> str:
     if model.key is None:
         return ""
     name = model.key.variable
-    # A dollar sign in a key is a dollar sign.
-    stored = dotenv_values(Path.cwd() / DOTENV, interpolate=False)
+    try:
+        # A dollar sign in a key is a dollar sign.
+        stored = dotenv_values(Path.cwd() / DOTENV, interpolate=False)
+    except UnicodeDecodeError:
+        raise EngineError(f"{DOTENV} is not UTF-8. Save it as UTF-8.") from None
     key = (os.environ.get(name) or stored.get(name) or "").strip()
     place = f" Get a key at {model.key.url}." if model.key.url else ""
-    if not key or not key.isascii():
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
         problem = "contains a character that keys never have" if key else "is not set"
         raise EngineError(
             f"{model.name}: the environment variable {name} {problem}, here or in a file "

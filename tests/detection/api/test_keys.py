@@ -52,6 +52,9 @@ def test_a_key_is_read_from_the_environment_first_and_from_dotenv_else(
     [
         (b"OTHER=1\n", r"TEST_KEY is not set, here or in a file \.env\. Get a key at https://serv"),
         ('TEST_KEY="sk-ключ"\n'.encode(), "TEST_KEY contains a character that keys never have"),
+        (b'TEST_KEY="sk-one\\nsk-two"\n', "TEST_KEY contains a character that keys never have"),
+        (b'TEST_KEY="sk one"\n', "TEST_KEY contains a character that keys never have"),
+        (b"TEST_KEY=sk-\xff\n", r"\.env is not UTF-8"),
     ],
 )
 def test_a_missing_or_impossible_key_is_one_line_that_does_not_show_it(
