@@ -81,17 +81,15 @@ class Comparison:
     @property
     def power_note(self) -> str:
         """Says which difference so many dialogues can show."""
-        n = self.dialogues
         wanted = self.differences.query("level == 'turn' and score == 'micro_f1'")
         sizes = wanted["detectable"].dropna()
         if sizes.empty:
-            why = "The differences do not vary over the dialogues"
-            return f"{why}, so the difference that {n:,} dialogues can show is unknown."
+            return "No difference varies over the dialogues, so a detectable one is unknown."
         low, high = (f"{100 * size:.1f}" for size in (sizes.min(), sizes.max()))
         pairs = " (depending on the pair of systems)" * (low != high)
         span = low if low == high else f"{low} to {high}"
         return (
-            f"With {n:,} dialogues, a true difference of {span} points of turn-level micro F1"
+            f"With {self.dialogues:,} dialogues, a true difference of {span} points of turn-level micro F1"
             f"{pairs} is significant in four of five samples, before correction; smaller "
             "differences are missed more often."
         )

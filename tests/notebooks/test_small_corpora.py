@@ -43,7 +43,7 @@ SAID = {
     ("results", "no labels"): "No user turn of no-labels has a gold label: precision, recall a",
     ("results", "one label"): "15 of the 16 labels are never gold here: each counts as 0",
     ("results", "one dialogue"): "with 1 dialogue; no intervals",
-    ("who-is-better", "one dialogue"): "The differences do not vary over the dialogues",
+    ("who-is-better", "one dialogue"): "No difference varies over the dialogues",
     ("alarm-burden", "every user turn labelled"): "has a gold label. Not shown: Recall agains",
     ("errors", ODDEST): "has a user turn. Not shown: Errors at turn level",
     ("conventions", ODDEST): "has a user turn. Not shown: Macro F1 at turn",
