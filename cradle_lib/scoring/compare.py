@@ -89,8 +89,8 @@ class Comparison:
         pairs = " (depending on the pair of systems)" * (low != high)
         span = low if low == high else f"{low} to {high}"
         return (
-            f"With {self.dialogues:,} dialogues, a true difference of {span} points of turn-level micro F1"
-            f"{pairs} is significant in four of five samples, before correction; smaller "
+            f"With {self.dialogues:,} dialogues, a true difference of {span} points of turn-level "
+            f"micro F1{pairs} is significant in four of five samples, before correction; smaller "
             "differences are missed more often."
         )
 
