@@ -59,11 +59,7 @@ class Local:
 
         It is a hard limit for learned positions, and else what the model was trained for.
         """
-        text = self.lm.config.get_text_config()
-        declared = getattr(text, "max_position_embeddings", None) or getattr(
-            text, "max_seq_len", None
-        )
-        return declared if isinstance(declared, int) and declared > 0 else None
+        return getattr(self.lm.config.get_text_config(), "max_position_embeddings", None)
 
     @cached_property
     def settings(self) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import AutoTokenizer
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, read_answer, read_journal
@@ -24,7 +25,7 @@ from cradle_lib.detection.session import Answer, Session
 from cradle_lib.labels import LABELS, NONE
 from cradle_lib.prompts import load_template
 
-from .tiny_models import make_model, make_weights
+from .tiny_models import make_model
 
 EOS = 0
 
@@ -32,6 +33,11 @@ EOS = 0
 @pytest.fixture(scope="module")
 def tokenizer(loaded: Local) -> Any:
     return loaded.tokenizer
+
+
+@pytest.fixture(scope="module")
+def grammar(tokenizer: Any) -> Grammar:
+    return Grammar(tokenizer, {EOS})
 
 
 def encode(tokenizer: Any, text: str) -> list[int]:
@@ -48,32 +54,32 @@ def write(grammar: Grammar, wanted: list[int]) -> list[int]:
     return written
 
 
-def test_the_longest_answer_has_all_labels(tokenizer: Any) -> None:
+def test_the_longest_answer_has_all_labels(tokenizer: Any, grammar: Grammar) -> None:
     orders = [[label, *(other for other in LABELS if other != label)] for label in LABELS]
     longest = max(len(encode(tokenizer, "; ".join(order))) for order in orders)
-    assert Grammar(tokenizer, {EOS}).longest == longest
+    assert grammar.longest == longest
 
 
 @pytest.mark.usefixtures("short_prompt")
-def test_an_answer_without_room_for_all_labels_fails_alone(tmp_path: Path, corpus: Corpus) -> None:
-    folder = make_weights(tmp_path / "weights")
+def test_an_answer_without_room_for_all_labels_fails_alone(
+    weights: Path, grammar: Grammar, corpus: Corpus, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(weights, tmp_path / "weights")
     config = json.loads((folder / "config.json").read_text())
-    longest = Grammar(AutoTokenizer.from_pretrained(folder), {EOS}).longest
     # The tokens of the shortest question, and the answer's.
     model = make_model(folder, "wave", mode="constrained")
     stored = read_journal(run(model, corpus, out=tmp_path / "usual"))[1]
     shortest = min(p.tokens_in or 0 for p in stored)
-    config["max_position_embeddings"] = shortest + longest - 1
+    config["max_position_embeddings"] = shortest + grammar.longest - 1
     (folder / "config.json").write_text(json.dumps(config))
     narrow = read_journal(run(model, corpus, out=tmp_path / "narrow"))[1]
     fits = [p.tokens_in == shortest for p in narrow]
     assert [p.outcome is Outcome.OK for p in narrow] == fits
     reason = str(narrow[fits.index(False)].reason)
-    assert f"its answer up to {longest}, and the model's context" in reason
+    assert f"its answer up to {grammar.longest}, and the model's context" in reason
 
 
-def test_every_answer_of_up_to_two_labels_can_be_written(tokenizer: Any) -> None:
-    grammar = Grammar(tokenizer, {EOS})
+def test_every_answer_of_up_to_two_labels_can_be_written(tokenizer: Any, grammar: Grammar) -> None:
     answers = [NONE, *LABELS, *(f"{a}; {b}" for a in LABELS for b in LABELS if a != b)]
     for answer in answers:
         assert tokenizer.decode(write(grammar, encode(tokenizer, answer))) == answer
@@ -85,18 +91,20 @@ def test_every_answer_of_up_to_two_labels_can_be_written(tokenizer: Any) -> None
 @settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), bias=st.floats(-8, 8))
 def test_a_bias_moves_none_where_an_answer_begins_and_nowhere_else(
-    tokenizer: Any, seed: int, bias: float
+    tokenizer: Any, grammar: Grammar, seed: int, bias: float
 ) -> None:
     none = tokenizer.decode(encode(tokenizer, NONE)[:1])
     chance = torch.Generator().manual_seed(seed)
-    walk = Grammar(tokenizer, {EOS}, bias).start()
+    biased = copy.copy(grammar)
+    biased.none_bias = bias
+    walk = biased.start()
     while not walk.finished:
         logits = torch.randn(400, generator=chance)
         new = walk.choose(logits)
         fork = walk.choices[-1]
         begins = len(walk.choices) == 1
         if begins:
-            plain = Grammar(tokenizer, {EOS}).start()
+            plain = grammar.start()
             plain.choose(logits)
             assert plain.choices == [fork], "what the model says is kept as it is"
         likeliest = max(fork, key=lambda name: fork[name] + bias * (begins and name == none))
@@ -110,10 +118,10 @@ def test_a_bias_moves_none_where_an_answer_begins_and_nowhere_else(
     sampler=st.none() | st.builds(Sampler, st.sampled_from([0.1, 1.0, 10.0]), st.integers(0, 99)),
 )
 def test_whatever_a_model_says_the_answer_parses_and_names_no_label_twice(
-    tokenizer: Any, seed: int, scale: float, sampler: Sampler | None
+    tokenizer: Any, grammar: Grammar, seed: int, scale: float, sampler: Sampler | None
 ) -> None:
     source = torch.Generator().manual_seed(seed)
-    walk, written = Grammar(tokenizer, {EOS}).start(), []
+    walk, written = grammar.start(), []
     while not walk.finished:
         written += walk.choose(scale * torch.randn(400, generator=source), sampler)
     names = tokenizer.decode(written).split("; ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import shutil
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +17,6 @@ from transformers import (
     AutoModelForCausalLM,
     GPT2Config,
     LlamaForCausalLM,
-    MptConfig,
-    PreTrainedConfig,
 )
 
 from cradle_lib import paths
@@ -95,24 +94,19 @@ def test_a_turn_can_not_write_what_only_this_tokenizer_takes_for_control(loaded:
     assert "well @ stop@% %go% %go, so be it" in local.tokenizer.decode(found)
 
 
-#: Families whose positions end: learned ones, a fixed table of biases.
-LEARNED: dict[str, PreTrainedConfig] = {
-    "gpt2": GPT2Config(vocab_size=400, n_positions=120, n_embd=32, n_layer=1, n_head=4),
-    "mpt": MptConfig(vocab_size=400, max_seq_len=120, d_model=32, n_layers=1, n_heads=4),
-}  # fmt: skip
-
-
-def make_learned(folder: Path, family: str) -> Path:
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model whose learned positions end."""
+    folder = tmp_path_factory.mktemp("learned")
     torch.manual_seed(7)
-    AutoModelForCausalLM.from_config(LEARNED[family]).save_pretrained(folder)
+    config = GPT2Config(vocab_size=400, n_positions=120, n_embd=32, n_layer=1, n_head=4)
+    AutoModelForCausalLM.from_config(config).save_pretrained(folder)
     make_tokenizer(folder, None)
     return folder
 
 
-@pytest.mark.parametrize("family", LEARNED)
-def test_the_budget_ends_where_the_positions_of_a_model_end(tmp_path: Path, family: str) -> None:
-    folder = make_learned(tmp_path / "weights", family)
-    local = load_local(make_model(folder, max_new_tokens=30), Options(device="cpu"))
+def test_the_budget_ends_where_the_positions_of_a_model_end(learned: Path) -> None:
+    local = load_local(make_model(learned, max_new_tokens=30), Options(device="cpu"))
     with torch.inference_mode():
         for length, fits in [(91, True), (92, False)]:
             assert (local.too_long(length, 30) is None) is fits
@@ -125,10 +119,9 @@ def test_the_budget_ends_where_the_positions_of_a_model_end(tmp_path: Path, fami
 
 @pytest.mark.parametrize("engine", ["reference", "wave"])
 def test_an_answer_without_room_fails_and_the_run_goes_on(
-    corpus: Corpus, tmp_path: Path, engine: str
+    corpus: Corpus, learned: Path, tmp_path: Path, engine: str
 ) -> None:
-    folder = make_learned(tmp_path / "learned", "gpt2")
-    model = make_model(folder, engine, max_new_tokens=30)
+    model = make_model(learned, engine, max_new_tokens=30)
     stored = read_journal(run(model, corpus, out=tmp_path))[1]
     failed = [p for p in stored if p.outcome is Outcome.FAILED]
     assert len(stored) == 6
@@ -141,20 +134,16 @@ def test_an_answer_without_room_fails_and_the_run_goes_on(
         )
     # Here the static part alone is too long.
     (paths.PROMPTS / "short.txt").write_text("Label. " * 80 + "\n{history}\n{current_turn}\n")
-    model = make_model(folder, engine, max_new_tokens=1)
+    model = make_model(learned, engine, max_new_tokens=1)
     stored = read_journal(run(model, corpus, out=tmp_path / "long"))[1]
     assert [p.outcome for p in stored] == [Outcome.FAILED] * 6
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("config.json", '{"model_type": "llama", "rope_parameters": 7}'), ("tokenizer.json", "[7]")],
-)
 def test_any_exception_while_loading_stops_the_run_with_one_line(
-    corpus: Corpus, tmp_path: Path, name: str, content: str
+    corpus: Corpus, weights: Path, tmp_path: Path
 ) -> None:
-    folder = make_weights(tmp_path / "weights", chat=None)
-    (folder / name).write_text(content)
+    folder = shutil.copytree(weights, tmp_path / "weights")
+    (folder / "config.json").write_text('{"model_type": "llama", "rope_parameters": 7}')
     with pytest.raises(EngineError, match=r"the weights of Tiny .* can't be loaded") as error:
         run(make_model(folder), corpus, out=tmp_path)
     assert "\n" not in str(error.value)

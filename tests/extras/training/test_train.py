@@ -28,7 +28,7 @@ from .dialogues import talks
 
 RECIPE = Recipe(
     prompt="short",
-    epochs=3,
+    epochs=2,
     accumulation=2,
     learning_rate=5e-3,
     dtype="float32",
@@ -58,8 +58,8 @@ def test_the_loss_falls_and_the_record_says_all(trained: Trained, corpus: Corpus
     record = read_training(trained.folder)
     assert record == trained.record
     losses = [row["loss"] for row in record.losses]
-    assert len(losses) == 3 * len(corpus) // 2
-    assert sum(losses[-3:]) < 0.9 * sum(losses[:3])
+    assert len(losses) == 2 * len(corpus) // 2
+    assert sum(losses[-3:]) < 0.96 * sum(losses[:3])
     assert record.dialogues == len(corpus)
     assert record.turns == sum(len(dialogue.user_turns) for dialogue in corpus)
     assert record.tokens < record.plain_tokens
@@ -70,7 +70,7 @@ def test_the_loss_falls_and_the_record_says_all(trained: Trained, corpus: Corpus
 def test_each_epoch_answers_dev_and_the_best_is_kept(trained: Trained) -> None:
     record = trained.record
     steps = [row["step"] for row in record.dev]
-    assert steps == [4, 8, 12]
+    assert steps == [4, 8]
     best = max(record.dev, key=lambda row: (row["micro_f1"], -row["step"]))
     assert record.chosen == best["step"]
     # What is kept gives the score that it was chosen for.
@@ -106,7 +106,7 @@ def test_a_stopped_training_resumes_with_the_same_losses(
     again = train(base, out, corpus).record
     expected = [row["loss"] for row in trained.record.losses]
     assert [row["loss"] for row in again.losses] == pytest.approx(expected, rel=1e-4)
-    assert [row["step"] for row in again.losses] == list(range(1, 13))
+    assert [row["step"] for row in again.losses] == list(range(1, 9))
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(
