@@ -11,11 +11,10 @@ import inspect
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, Self
 
@@ -198,13 +197,7 @@ class Engine(ABC):
 
 
 class Sequential(Engine):
-    """An engine that asks dialogue by dialogue, some of them at the same time.
-
-    Attributes:
-        together: How many; each is asked about its next turn.
-    """
-
-    together: ClassVar[int] = 1
+    """An engine that asks one question after the other."""
 
     @abstractmethod
     def reply(self, prompt: Prompt) -> Answer:
@@ -215,38 +208,18 @@ class Sequential(Engine):
                 question has failed, and the next one is asked.
         """
 
-    def replies(self, prompts: Sequence[Prompt]) -> list[Answer]:
-        """Answers prompts of different dialogues."""
-        return [self.reply(prompt) for prompt in prompts]
-
     def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
-        """Asks turn by turn."""
-        more = iter(sessions)
-        while batch := list(islice(more, self.together)):
-            while asked := [(s, p) for s in batch if (p := s.prompt) is not None]:
-                answers = self._timed([prompt for _, prompt in asked])
-                for (session, _), answer in zip(asked, answers, strict=True):
-                    emit(session.answer(answer))
-
-    def _timed(self, prompts: Sequence[Prompt]) -> Iterator[Answer]:
-        """Answers prompts, and times each answer, of several the share of each.
-
-        A prompt on which the model raises an exception has failed. If it raises one on several
-        prompts, each of them is asked alone.
-        """
-        started = time.perf_counter()
-        try:
-            answers = self.replies(prompts)
-        except CradleError:
-            raise
-        except Exception as error:  # Whatever a model raises.
-            answers = [failure(error)] if len(prompts) == 1 else []
-        if not answers:
-            for prompt in prompts:
-                yield from self._timed([prompt])
-        seconds = (time.perf_counter() - started) / len(prompts)
-        for answer in answers:
-            yield replace(answer, seconds=seconds)
+        """Asks turn by turn. A question on which the model raises an exception has failed."""
+        for session in sessions:
+            while (prompt := session.prompt) is not None:
+                started = time.perf_counter()
+                try:
+                    answer = self.reply(prompt)
+                except CradleError:
+                    raise
+                except Exception as error:  # Whatever a model raises.
+                    answer = failure(error)
+                emit(session.answer(replace(answer, seconds=time.perf_counter() - started)))
 
 
 def revision_of(engine: Engine, model: Model) -> str | None:

@@ -30,15 +30,6 @@ class OneByOne(Sequential):
         return self._reply(prompt)
 
 
-class Together(OneByOne):
-    """An engine that asks several dialogues with one call."""
-
-    together = 10
-
-
-KINDS = [OneByOne, Together]
-
-
 @pytest.fixture
 def many() -> Corpus:
     return make_corpus([[("User", f"turn {i}.{j}", "none") for j in range(3)] for i in range(4)])
@@ -50,8 +41,8 @@ def start(
 ) -> Callable[..., None]:
     monkeypatch.setattr(asking, "code_of", lambda _: None)
 
-    def start(kind: Callable[[Reply], Sequential], reply: Reply, **more: object) -> None:
-        monkeypatch.setattr(asking, "make_engine", lambda *_: kind(reply))
+    def start(reply: Reply, **more: object) -> None:
+        monkeypatch.setattr(asking, "make_engine", lambda *_: OneByOne(reply))
         run(always_none, many, out=tmp_path / "run.jsonl", **more)  # type: ignore[arg-type]
 
     return start
@@ -78,7 +69,6 @@ def raising(error: BaseException | type[BaseException], *where: str) -> Reply:
     return reply
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
@@ -91,24 +81,22 @@ def raising(error: BaseException | type[BaseException], *where: str) -> Reply:
 def test_an_exception_on_a_question_fails_it_alone(
     start: Callable[..., None],
     tmp_path: Path,
-    kind: type[Sequential],
     error: Exception,
     reason: str,
 ) -> None:
-    start(kind, raising(error, "1.1", "3.0"))
+    start(raising(error, "1.1", "3.0"))
     assert len(outcomes(tmp_path)) == 12
     assert failed(tmp_path) == {"1.1": reason, "3.0": reason}
-    start(kind, raising(error, "3.0"))
+    start(raising(error, "3.0"))
     assert failed(tmp_path) == {"3.0": reason}
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_three_exceptions_in_a_row_stop_the_run_with_one_line_and_the_next_start_goes_on(
-    start: Callable[..., None], tmp_path: Path, kind: type[Sequential]
+    start: Callable[..., None], tmp_path: Path
 ) -> None:
     bad = [f"{i}.{j}" for i in range(4) for j in range(3) if i + j]
     with pytest.raises(EngineError) as error:
-        start(kind, raising(AttributeError("no logits"), *bad))
+        start(raising(AttributeError("no logits"), *bad))
     assert isinstance(error.value.__cause__, AttributeError)
     said = str(error.value)
     assert "\n" not in said
@@ -118,7 +106,7 @@ def test_three_exceptions_in_a_row_stop_the_run_with_one_line_and_the_next_start
     assert list(failed(tmp_path).values()) == ["AttributeError: no logits"] * 3
     assert len(before) < 12
     good = [place for place, (outcome, _) in before.items() if outcome is Outcome.OK]
-    start(kind, raising(RuntimeError("asked twice"), *good))
+    start(raising(RuntimeError("asked twice"), *good))
     assert failed(tmp_path) == {}
     assert len(outcomes(tmp_path)) == 12
 
@@ -127,7 +115,7 @@ def test_an_answer_ends_a_row_of_exceptions_and_another_failure_does_not(
     start: Callable[..., None], tmp_path: Path
 ) -> None:
     bad = ("0.0", "0.1", "1.0", "1.1", "2.1")
-    start(OneByOne, raising(KeyError("k"), *bad))
+    start(raising(KeyError("k"), *bad))
     assert tuple(failed(tmp_path)) == bad
     (tmp_path / "run.jsonl").unlink()
     broken = raising(KeyError("k"), "0.0", "0.2", "1.0")
@@ -136,22 +124,21 @@ def test_an_answer_ends_a_row_of_exceptions_and_another_failure_does_not(
         return broken(prompt) if prompt.turn != 1 else Answer("", Outcome.FAILED, "too long")
 
     with pytest.raises(EngineError, match=r"dialogue d0001, turn 0: KeyError: 'k'"):
-        start(OneByOne, reply)
+        start(reply)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_interrupts_errors_of_the_project_and_of_writing_end_the_run(
-    start: Callable[..., None], tmp_path: Path, kind: type[Sequential]
+    start: Callable[..., None], tmp_path: Path
 ) -> None:
     for error in (KeyboardInterrupt(), EngineError("no key")):
         with pytest.raises(type(error)):
-            start(kind, raising(error, "1.1"))
+            start(raising(error, "1.1"))
 
     def progress(now: Progress) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space left"):
-        start(kind, lambda _: Answer("none"), options=Options(progress=progress))
+        start(lambda _: Answer("none"), options=Options(progress=progress))
     assert failed(tmp_path) == {}
 
 

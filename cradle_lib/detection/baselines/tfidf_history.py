@@ -21,28 +21,16 @@ from cradle_lib.prompts import load_template
 
 
 class TfidfHistory(Learner):
-    """Tags each turn by its words, those before it and the tags so far; see :class:`.Learner`.
+    """Tags each turn by its words, those before it and the tags so far; see :class:`.Learner`."""
 
-    The words of a thousand texts are counted several times as fast together as one by one.
-    """
-
-    together = 1000
     # The checksum that earlier releases computed of the code: existing runs keep their identity.
     version = "930661ba03cd"
 
     def reply(self, prompt: Prompt) -> Answer:
         """Tags the current turn, with the history and the tags that it shows."""
-        return self.replies([prompt])[0]
-
-    def replies(self, prompts: Sequence[Prompt]) -> list[Answer]:
-        """Tags the current turns of different dialogues."""
         current, before, linear = self._fitted
-        features = _joined(
-            current.transform([prompt.current for prompt in prompts]),
-            before.transform([_said_before(prompt) for prompt in prompts]),
-            [prompt.tagged for prompt in prompts],
-        )
-        return [linear.answer(features[place]) for place in range(len(prompts))]
+        words = current.transform([prompt.current]), before.transform([_said_before(prompt)])
+        return linear.answer(_joined(*words, [prompt.tagged]))
 
     @cached_property
     def _fitted(self) -> tuple[Any, Any, Linear]:

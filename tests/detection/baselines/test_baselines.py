@@ -17,7 +17,6 @@ from sklearn.multiclass import OneVsRestClassifier
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import load_predictions, load_registry
 from cradle_lib.detection.baselines.keyword import Keyword
-from cradle_lib.detection.baselines.tfidf_history import TfidfHistory
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS, LABELS, format_mask, labels_of
@@ -145,9 +144,7 @@ def table(corpus: Corpus) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("name", ["tfidf", "tfidf-history"])
-def test_tfidf_is_scikit_learns_one_vs_rest(
-    name: str, split: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tfidf_is_scikit_learns_one_vs_rest(name: str, split: Corpus, tmp_path: Path) -> None:
     path = run(load_registry()[name], split, out=tmp_path, history="gold")
     predictions = load_predictions(path, split)
     train = load_corpus(str(tmp_path / "train.csv"))
@@ -167,10 +164,6 @@ def test_tfidf_is_scikit_learns_one_vs_rest(
     np.testing.assert_array_equal(predictions.masks, expected)
     assert predictions.masks.any()
     assert str(predictions.record.revision).startswith(f"train:{train.fingerprint} code:")
-    # Answers do not depend on how many dialogues are asked together.
-    monkeypatch.setattr(TfidfHistory, "together", 1)
-    alone = run(load_registry()[name], split, out=tmp_path / "alone", history="gold")
-    assert load_predictions(alone, split).answers == predictions.answers
 
 
 def test_tfidf_without_a_train_split_says_where_it_looked(corpus: Corpus, tmp_path: Path) -> None:
