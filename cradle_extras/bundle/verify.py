@@ -117,12 +117,10 @@ def _read_object(content: bytes, name: str, path: Path) -> dict[str, Any]:
 def _check_sums(files: Mapping[str, bytes]) -> Iterator[Finding]:
     lines = files[SUMS].decode("utf-8", "replace").splitlines()
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    for name in sorted(sums.keys() | files.keys() - {SUMS}):
-        if name not in files or name not in sums:
-            where = "the archive" if name not in files else SUMS
-            yield Finding("file", f"{name} is missing in {where}")
-        elif hashlib.sha256(files[name]).hexdigest() != sums[name]:
-            yield Finding("file", f"{name} was changed: its checksum is not the one in {SUMS}")
+    found = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    for name in sorted(sums.keys() | found.keys() - {SUMS}):
+        if sums.get(name) != found.get(name):
+            yield Finding("file", f"{name} is missing, or its checksum is not the one in {SUMS}")
 
 
 def _corpus_of(record: Record, path: Path) -> Corpus:
@@ -164,19 +162,14 @@ def _check_questions(
         if not complete and dialogue.id not in chosen:
             continue
         own = answers.pop(dialogue.id, {})
-        asked = [turn.turn_id for turn in dialogue.user_turns]
+        asked = {turn.turn_id for turn in dialogue.user_turns}
         taken = Session(dialogue, template, record.history, own.values()).taken
-        fitting = [a.turn == turn for a, turn in zip(taken, asked, strict=False)]
-        found.turns += sum(fitting)
-        for turn in sorted(own.keys() ^ set(asked)):
-            problem = "has no answer" if turn in asked else "is not asked about"
-            about = f"dialogue {dialogue.id}, turn {turn} {problem}"
-            found.findings.append(Finding("question", about))
-        first = asked[len(taken)] if len(taken) < len(asked) else None
-        if first in own or not all(fitting):
-            about = f"dialogue {dialogue.id}, turn {first}: its key does not match the question"
-            reason = "the question, or an answer before it, was changed"
-            found.findings.append(Finding("question", f"{about}; {reason}"))
+        fitting = {prediction.turn for prediction in taken} & asked
+        found.turns += len(fitting)
+        if wrong := asked - fitting | own.keys() - asked:
+            about = f"dialogue {dialogue.id}, turn {min(wrong)}: no answer, or its key does not "
+            reason = "match the question: it or an answer before it was changed"
+            found.findings.append(Finding("question", about + reason))
     for name in answers:
         found.findings.append(Finding("question", f"the corpus has no dialogue {name}"))
 
@@ -211,7 +204,10 @@ def _differences(stated: Any, derived: Any, place: str) -> Iterator[str]:
         if not isinstance(stated, list) or len(stated) != len(derived):
             yield f"{place}: not the {len(derived)} rows that were derived"
             return
-        stated, derived = _by_name(stated), _by_name(derived)
+        for row, again in zip(stated, derived, strict=True):
+            name = " ".join(str(again[key]) for key in ("label", "score") if again.get(key))
+            yield from _differences(row, again, f"{place}, {name}")
+        return
     if isinstance(derived, dict):
         for name, value in derived.items():
             if name in ("cleaned", "coverage"):
@@ -227,8 +223,3 @@ def _differences(stated: Any, derived: Any, place: str) -> Iterator[str]:
         same = str(stated).partition("|v")[0] == str(derived).partition("|v")[0]
     if not same:
         yield f"{place}: {stated!s:.200}, derived {derived!s:.200}"
-
-
-def _by_name(rows: list[Any]) -> dict[str, Any]:
-    found = [row for row in rows if isinstance(row, dict)]
-    return {" ".join(str(row[k]) for k in ("label", "score") if row.get(k)): row for row in found}

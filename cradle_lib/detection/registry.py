@@ -89,7 +89,7 @@ def resolve(
         base_url: Address of a service, if it is not the provider's own.
         key: Environment variable that holds the service's key; by default the provider's, and
             none for an address on this machine or network.
-        adapter: Folder of an adapter to merge into the weights of an ``hf:`` spec.
+        adapter: Folder of an adapter for the weights of an ``hf:`` spec.
         prompt: Name of the prompt template, if it is not the entry's own.
         **decoding: Settings of :class:`~cradle_lib.detection.model.Decoding`.
 

@@ -22,7 +22,7 @@ from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
-from .tiny_models import make_model, make_tokenizer
+from .tiny_models import change_settings, make_model, make_tokenizer
 
 FILE = "model.safetensors"
 EMBEDDING = "model.embed_tokens.weight"
@@ -36,8 +36,7 @@ def changed(
     shutil.copytree(weights, folder, dirs_exist_ok=True)
     tensors = {name: tensor.clone() for name, tensor in load_file(folder / FILE).items()}
     save_file(change(tensors), folder / FILE, metadata={"format": "pt"})
-    settings = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(settings | config))
+    change_settings(folder, "config.json", **config)
     return folder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 import shutil
 from pathlib import Path
@@ -25,7 +24,7 @@ from cradle_lib.detection.session import Answer, Session
 from cradle_lib.labels import LABELS, NONE
 from cradle_lib.prompts import load_template
 
-from .tiny_models import make_model
+from .tiny_models import change_settings, make_model
 
 EOS = 0
 
@@ -65,13 +64,11 @@ def test_an_answer_without_room_for_all_labels_fails_alone(
     weights: Path, grammar: Grammar, corpus: Corpus, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(weights, tmp_path / "weights")
-    config = json.loads((folder / "config.json").read_text())
     # The tokens of the shortest question, and the answer's.
     model = make_model(folder, "wave", mode="constrained")
     stored = read_journal(run(model, corpus, out=tmp_path / "usual"))[1]
     shortest = min(p.tokens_in or 0 for p in stored)
-    config["max_position_embeddings"] = shortest + grammar.longest - 1
-    (folder / "config.json").write_text(json.dumps(config))
+    change_settings(folder, "config.json", max_position_embeddings=shortest + grammar.longest - 1)
     narrow = read_journal(run(model, corpus, out=tmp_path / "narrow"))[1]
     fits = [p.tokens_in == shortest for p in narrow]
     assert [p.outcome is Outcome.OK for p in narrow] == fits

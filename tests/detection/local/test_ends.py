@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from transformers import AutoTokenizer, LlamaConfig
@@ -23,7 +22,7 @@ from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
 from ..dialogues import make_corpus
-from .tiny_models import CHAT, make_model, teach
+from .tiny_models import CHAT, change_settings, make_model, teach
 
 pytestmark = pytest.mark.usefixtures("short_prompt")
 
@@ -138,11 +137,6 @@ def test_the_default_id_of_an_architecture_ends_nothing(weights: Path, tmp_path:
     local = load_local(make_model(folder), Options())
     assert local.lm.config.eos_token_id == default
     assert local.ends == {0}
-
-
-def change_settings(folder: Path, name: str, **changes: Any) -> None:
-    content = json.loads((folder / name).read_text())
-    (folder / name).write_text(json.dumps(content | changes))
 
 
 def test_messages_of_gpt_oss_end_without_ending_the_answer(writer: Path, tmp_path: Path) -> None:

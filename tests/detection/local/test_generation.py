@@ -5,7 +5,7 @@ The oracle for those is Transformers' ``generate`` with the checkpoint's ``gener
 
 from __future__ import annotations
 
-import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError, RegistryError
 from cradle_lib.prompts import load_template
 
-from .tiny_models import LIMIT, make_model
+from .tiny_models import LIMIT, change_settings, make_model
 
 pytestmark = pytest.mark.usefixtures("short_prompt")
 
@@ -51,12 +51,8 @@ def corpus(corpus: Corpus) -> Corpus:
 
 
 def with_settings(plain: Path, folder: Path, settings: dict[str, Any]) -> Path:
-    folder.mkdir()
-    for file in plain.iterdir():
-        (folder / file.name).symlink_to(file)
-    (folder / "generation_config.json").unlink()
-    written = json.dumps({"eos_token_id": 0, **settings})
-    (folder / "generation_config.json").write_text(written)
+    shutil.copytree(plain, folder)
+    change_settings(folder, "generation_config.json", _from_model_config=False, **settings)
     return folder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,12 @@ def make_weights(
     AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
     make_tokenizer(folder, chat)
     return folder
+
+
+def change_settings(folder: Path, name: str, **changes: Any) -> None:
+    """Changes fields of a JSON file."""
+    content = json.loads((folder / name).read_text())
+    (folder / name).write_text(json.dumps(content | changes))
 
 
 def teach(folder: Path, texts: list[list[int]]) -> Path:

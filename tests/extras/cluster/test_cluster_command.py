@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -20,15 +19,10 @@ from cradle_lib import paths
 from cradle_lib.errors import CradleError, EngineError, JournalError
 
 from ...cli.in_process import invoke
-from .gated_server import GatedServer
+from .gated_server import GatedServer, normal
 
-MEASURED = re.compile(rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)')
 OPTIONS = ["--model", "keyword", "--set", "limit=4", "--out"]
 KEYWORD = ["infer", *OPTIONS]
-
-
-def normal(journal: Path) -> bytes:
-    return MEASURED.sub(b"-", journal.read_bytes())
 
 
 def test_shards_made_by_hand_are_joined_and_those_of_a_division_are_not_mixed(

@@ -20,14 +20,12 @@ from cradle_extras.cluster.command import count_answers
 from cradle_lib import paths
 from cradle_lib.detection import resolve
 
-from .gated_server import GatedServer
+from .gated_server import GatedServer, normal
 from .slurm import Cluster, cluster, missing
 
 pytestmark = pytest.mark.slurm
 
 START = "from cradle_lib.cli import main; main()"
-# What is measured and no property of the answers.
-MEASURED = re.compile(rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)')
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +83,6 @@ def infer(*arguments: str | Path) -> tuple[int, str, str]:
 
 def in_shards(slurm: Cluster, *arguments: str | Path) -> tuple[int, str, str]:
     return finish(begin(slurm, "cluster", "slurm", *arguments))
-
-
-def normal(journal: Path) -> bytes:
-    return MEASURED.sub(b"-", journal.read_bytes())
 
 
 def served(server: GatedServer) -> list[str]:
