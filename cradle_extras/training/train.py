@@ -93,7 +93,7 @@ def train_model(
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     folder = Path(out)
     model = resolve(base, prompt=recipe.prompt)
-    if not model.computes_here or model.adapter:
+    if model.kind != "local" or model.adapter:
         raise EngineError(
             f"{model.name} is not weights that this machine can train. Name a registry entry or a "
             "spec of weights without an adapter, such as hf:ORG/NAME."

@@ -130,7 +130,6 @@ class Engine(ABC):
             ``service``: a model behind an API.
         uses: The decoding settings that it obeys; an entry that sets another is refused.
         needs_weights: Whether an entry must name weights.
-        learns: Whether it needs a train split beside the corpus.
         endpoint: The address of the provider, if an entry need not name one.
         version: Declared version of the engine's code, part of the identity of its runs: raise it
             with every change of the code that changes answers. ``None`` until the first such
@@ -145,7 +144,6 @@ class Engine(ABC):
     kind: ClassVar[Literal["baseline", "local", "service"]] = "local"
     uses: ClassVar[frozenset[str]] = frozenset()
     needs_weights: ClassVar[bool] = False
-    learns: ClassVar[bool] = False
     endpoint: ClassVar[str] = ""
     version: ClassVar[str | None] = None
     revision: str | None = None

@@ -205,16 +205,6 @@ class Model(_Strict):
         """What an answer costs: see :class:`~cradle_lib.detection.engine.Engine`."""
         return find_engine(self.engine).kind
 
-    @property
-    def computes_here(self) -> bool:
-        """Whether it is a language model that this machine computes."""
-        return self.kind == "local"
-
-    @property
-    def is_service(self) -> bool:
-        """Whether it is asked through an API, be it next door or remote."""
-        return self.kind == "service"
-
     @field_validator("base_url")
     @classmethod
     def _is_an_address(cls, url: str | None) -> str | None:
@@ -241,12 +231,12 @@ class Model(_Strict):
                     f"engine {self.engine} does not use 'decoding.{setting}'. "
                     f"It uses: {', '.join(sorted(engine.uses)) or 'no setting'}"
                 )
-        if self.is_service and not self.remote and not is_here(self.base_url or ""):
+        if self.kind == "service" and not self.remote and not is_here(self.base_url or ""):
             host = urlsplit(self.base_url or "").hostname or "a provider's own endpoint"
             raise ValueError(f"{host} is not on this machine or network: say 'remote: true'")
-        if self.is_service and self.remote and self.key is None:
+        if self.kind == "service" and self.remote and self.key is None:
             raise ValueError(f"a remote model with engine {self.engine} needs 'key'")
-        if (self.prices or self.base_url or self.key) and not self.is_service:
+        if (self.prices or self.base_url or self.key) and self.kind != "service":
             raise ValueError(
                 f"engine {self.engine} calls no service, so it has no 'base_url', 'key' or 'prices'"
             )

@@ -70,9 +70,7 @@ class Predictions:
     def is_finished(self) -> bool:
         """Whether all dialogues of the run are answered completely."""
         chosen = self.record.dialogues
-        if chosen is None:
-            return self.covers_corpus
-        return len(self.corpus) >= len(chosen)
+        return self.covers_corpus if chosen is None else len(self.corpus) >= len(chosen)
 
     @property
     def coverage(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -276,7 +276,7 @@ def ask(
     """
     options = options or Options()
     before, answered = _earlier_start(path)
-    if before is not None and model.computes_here and before.weights == model.weights:
+    if before is not None and model.kind == "local" and before.weights == model.weights:
         # Keep the commit of the first start, so that a resumed run uses the same weights.
         revision = model.revision or weights_revision(before.revision)
         model = model.model_copy(update={"revision": revision})
@@ -339,7 +339,7 @@ def _make_record(
         decoding=decoding | engine.checkpoint_decoding(),
         remote=model.remote,
         endpoint=model.base_url,
-        proxy=proxy_of(model) if model.is_service else None,
+        proxy=proxy_of(model) if model.kind == "service" else None,
         code=function.code if function else code_of(engine),
         source=function.source if function else None,
         **task.record,
@@ -357,13 +357,10 @@ def _with_date(record: Record, engine: Engine, path: Path, before: Record | None
         added = {"date": date} if date else {}
         return record.model_copy(update={"decoding": record.decoding | added})
 
-    def others() -> Iterator[Record]:
-        for file in journal_files(joined_path(path), partial=True):
-            if file != path and file.exists():
-                yield read_answers(file)[0]
-
     with suppress(JournalError):
-        for earlier in chain([] if before is None else [before], others()):
+        files = journal_files(joined_path(path), partial=True)
+        others = (read_answers(file)[0] for file in files if file != path and file.exists())
+        for earlier in chain([before] if before else [], others):
             again = dated(earlier.decoding.get("date"))
             if again.identity == earlier.identity:
                 return again

@@ -97,10 +97,10 @@ def report_run(
             "turns": counts.total(),
             "outcomes": {outcome: counts[outcome] for outcome in OUTCOMES},
             "cleaned": cleaned,
-            "usage": journal_usage(entry, journal) if entry.is_service else None,
+            "usage": journal_usage(entry, journal) if entry.kind == "service" else None,
         }
         print_json(content)
-    elif entry.is_service:
+    elif entry.kind == "service":
         show_usage(entry, journal)
     if counts[Outcome.FAILED] or (counts and not counts[Outcome.OK]):
         raise typer.Exit(1)

@@ -39,7 +39,6 @@ class Learner(Sequential):
     """
 
     kind = "baseline"
-    learns = True
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:
