@@ -22,6 +22,7 @@ from cradle_lib.book.cache_key import METADATA, digest_of
 from cradle_lib.book.notebooks.page import INJECTED, as_page, tags_of
 from cradle_lib.book.plan import Page, Project
 from cradle_lib.detection.find_runs import PAGE
+from cradle_lib.files import write_text
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -67,10 +68,8 @@ def execute(job: Job) -> str | None:
         except Exception as error:  # A kernel that dies raises whatever its transport raises.
             problem = failure(job, "outside any cell", type(error).__name__, str(error))
         if problem is None:
-            finished = Path(folder) / "page.ipynb"
-            finished.write_text(_tidy(ran.read_text(encoding="utf-8"), job), encoding="utf-8")
-            project.sections.mkdir(parents=True, exist_ok=True)
-            os.replace(finished, project.sections / f"{page.name}.ipynb")
+            finished = _tidy(ran.read_text(encoding="utf-8"), job)
+            write_text(project.sections / f"{page.name}.ipynb", finished)
         return problem
 
 
@@ -143,9 +142,8 @@ def failure(job: Job, cell: str, kind: str, message: str, story: str | None = No
     story is.
     """
     file = _traceback(job)
-    file.parent.mkdir(parents=True, exist_ok=True)
     text = _ANSI.sub("", story or f"{kind}: {message}")
-    file.write_text(text.rstrip() + "\n", encoding="utf-8")
+    write_text(file, text.rstrip() + "\n")
     first = (message.strip().splitlines() or [""])[0][:300]
     return (
         f"{job.project.shown(job.page.notebook.path)} (page {job.page.name}) failed\n  {cell}\n"
