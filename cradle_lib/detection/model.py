@@ -93,8 +93,9 @@ class Decoding(_Strict):
 
     @model_validator(mode="after")
     def _is_obeyed(self) -> Decoding:
-        if self.from_checkpoint and self.mode is not None:
-            raise ValueError(f"'from_checkpoint' does not go with 'mode: {self.mode}'")
+        for name in ("from_checkpoint", "temperature"):
+            if self.mode is not None and getattr(self, name):
+                raise ValueError(f"{name!r} does not go with 'mode: {self.mode}'")
         return self
 
     @property

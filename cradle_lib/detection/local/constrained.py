@@ -2,8 +2,8 @@
 
 An answer is ``none``, or labels joined by ``; ``, none of them twice. Its tokens form a small
 automaton. In a state with one transition the token is forced and costs no forward pass; in a
-state with several the likeliest is taken, or, where the settings have a temperature, one is
-drawn. The log-probability of each is kept, so that thresholds can be studied later.
+state with several the likeliest is taken. The log-probability of each is kept, so that thresholds
+can be studied later.
 
 A constrained model never misses the format and is not credited for finding it. So it is another
 system than the same model decoding freely, and has rows of its own in every table.
@@ -17,7 +17,6 @@ from typing import Any, Final, cast
 import torch
 from torch import Tensor
 
-from cradle_lib.detection.local.generation import Sampler
 from cradle_lib.labels import LABELS, NONE
 
 END: Final = "<end>"
@@ -96,8 +95,8 @@ class GrammarState:
         self.complete = self.finished = False
         self.choices: list[dict[str, float]] = []
 
-    def choose(self, logits: Tensor, sampler: Sampler | None = None) -> list[int]:
-        """Takes the likeliest transition, or one by chance, and every forced one after it.
+    def choose(self, logits: Tensor) -> list[int]:
+        """Takes the likeliest transition, and every forced one after it.
 
         Gives the tokens: at least one unless the answer ends here. The logits of the next token
         have shape (vocabulary,).
@@ -115,10 +114,7 @@ class GrammarState:
             # What is kept is what the model says; what is written follows the settings.
             branches[self._grammar.none] += self._grammar.none_bias
         ways.update(branches.items())
-        if sampler is None:
-            taken = max(ways, key=ways.__getitem__)
-        else:
-            taken = list(ways)[sampler.draw(torch.tensor(list(ways.values())))]
+        taken = max(ways, key=ways.__getitem__)
         if taken is None:
             self.finished = True
             return []

@@ -232,7 +232,7 @@ class Runner:
         local, grammar = self._local, sequence.grammar
         if grammar is not None:
             # The grammar bounds the answer; a limit would cut it where it does not parse.
-            sequence.answer += grammar.choose(logits, sequence.sampler)
+            sequence.answer += grammar.choose(logits)
             complete = ended = grammar.finished
         else:
             token = likeliest if sequence.sampler is None else sequence.sampler.draw(logits)
