@@ -72,9 +72,10 @@ class Adjudication:
     trail: tuple[tuple[object, ...], ...]
 
     @property
-    def counts(self) -> Counter[Outcome]:
-        """Number of dialogues in each category."""
-        return Counter(self.outcomes.values())
+    def counts(self) -> dict[Outcome, int]:
+        """Number of dialogues in each category, all categories listed."""
+        found = Counter(self.outcomes.values())
+        return {outcome: found[outcome] for outcome in Outcome}
 
     def corpus(self) -> Corpus:
         """Gives the corpus with the decided labels in place of its own.

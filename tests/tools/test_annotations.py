@@ -54,7 +54,7 @@ def test_adjudicating_gives_exactly_the_shipped_gold(
 
 def test_every_dialogue_ends_as_the_paper_counts(result: Adjudication) -> None:
     stated = {o: published(f"adjudication.{key}") for o, key in OUTCOME_KEYS.items()}
-    assert stated == dict(result.counts)
+    assert stated == result.counts
     exact, resolved = result.counts[Outcome.EXACT], result.counts[Outcome.RESOLVED]
     assert published("adjudication.turn_mismatch") == 600 - exact
     assert published("adjudication.final_mismatch") == 600 - exact - resolved
