@@ -176,11 +176,14 @@ class Record(BaseModel):
             name: value for name in _IF_SET if (value := getattr(self, name)) is not None
         }
 
-    def differences(self, other: Record) -> list[tuple[str, Any, Any]]:
-        """Lists the settings that differ: name, value here, value there."""
+    def differences(self, other: Record) -> str:
+        """Describes the settings that differ, such as ``engine is 'wave' here and ...``."""
         here, there = self.settings, other.settings
-        pairs = [(name, here.get(name), there.get(name)) for name in here | there]
-        return [(name, one, two) for name, one, two in pairs if one != two]
+        return "; ".join(
+            f"{name} is {here.get(name)!r:.80} here and {there.get(name)!r:.80} there"
+            for name in here | there
+            if here.get(name) != there.get(name)
+        )
 
     @property
     def identity(self) -> str:

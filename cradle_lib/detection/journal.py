@@ -19,7 +19,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 from io import FileIO
@@ -81,7 +81,12 @@ class Journal:
                 raise _no_header(path)
             before, stored = parse_lines(lines, path) if lines else (None, [])
             if before is not None and before.identity != record.identity:
-                _require_failed(stored, before, record, path)
+                if any(prediction.outcome is not Outcome.FAILED for prediction in stored):
+                    raise JournalError(
+                        f"{paths.shown(path)}: this journal belongs to another run: "
+                        f"{record.differences(before)}. Choose another place for this run, or "
+                        "move the file away."
+                    )
                 before, lines = None, []
             if before is not None and stored:
                 record = _of_same_file(before, record, path)
@@ -256,20 +261,6 @@ def _no_header(path: Path) -> JournalError:
     return JournalError(
         f"{paths.shown(path)}: the first line is not the header of a journal. "
         "Choose another place for the run, or move the file away."
-    )
-
-
-def _require_failed(stored: Sequence[Prediction], before: Record, now: Record, path: Path) -> None:
-    """Refuses other settings, unless every question under those before failed."""
-    if all(prediction.outcome is Outcome.FAILED for prediction in stored):
-        return
-    details = "; ".join(
-        f"{name} is {there!r} there and {here!r} here"
-        for name, there, here in before.differences(now)
-    )
-    raise JournalError(
-        f"{paths.shown(path)}: this journal belongs to another run: {details}. "
-        "Choose another place for this run, or move the file away."
     )
 
 

@@ -275,7 +275,10 @@ def ask(
         CradleError: If the run can't start, or can't go on. What was answered is kept.
     """
     options = options or Options()
-    before, answered = _earlier_start(path)
+    before: Record | None = None
+    answered: list[Prediction] = []
+    with suppress(JournalError):  # A damaged journal is refused when it is opened.
+        before, answered = read_answers(path)
     if before is not None and model.kind == "local" and before.weights == model.weights:
         # Keep the commit of the first start, so that a resumed run uses the same weights.
         revision = model.revision or weights_revision(before.revision)
@@ -313,13 +316,6 @@ def ask(
     with Journal.open(path, record) as journal:
         _drive(engine, model, journal, sessions, task.total, budget, options.progress)
     return record
-
-
-def _earlier_start(path: Path) -> tuple[Record | None, list[Prediction]]:
-    """Reads the record and the answers of earlier starts; a damaged journal is refused later."""
-    with suppress(JournalError):
-        return read_answers(path)
-    return None, []
 
 
 def _make_record(

@@ -76,13 +76,10 @@ def joined_record(files: Sequence[Path], records: Sequence[Record], corpus: Corp
         raise JournalError("no journal was named. Name at least one.")
     first = records[0]
     for path, record in zip(files, records, strict=True):
-        if differences := first.differences(record):
-            other = "; ".join(
-                f"{name} is {here!r:.80}, there {there!r:.80}" for name, there, here in differences
-            )
+        if differences := record.differences(first):
             raise JournalError(
                 f"{paths.shown(path)}: belongs to another run than {paths.shown(files[0])}: "
-                f"{other}. Only the shards of one run can be read together."
+                f"{differences}. Only the shards of one run can be read together."
             )
     if len(records) == 1 and first.shard is None:
         return first

@@ -96,7 +96,7 @@ def cut(shards: list[Path]) -> None:
         (lambda shards: shards.__setitem__(2, shards[1]), "user turns are not answered"),
         (
             replaced(corpus=Corpus("other", CORPUS.dialogues), shard="1/3"),
-            r"belongs to another run .* corpus is 'other', there 'tiny'",
+            r"belongs to another run .* corpus is 'other' here and 'tiny' there",
         ),
         (
             replaced(corpus=EDITED, shard="1/3"),

@@ -255,14 +255,12 @@ class Remote(Engine):
         except CradleError:
             raise
         except Exception as error:
-            return fault_of_error(self._sdk, error) or self._raised(error)
-
-    def _raised(self, error: Exception) -> Answer:
-        """Makes the failed answer to a question on which this program, or an SDK, has a bug."""
-        answer = failure(error, self.clean)
-        # The message of the exception itself may quote the key.
-        shown = EngineError(answer.reason or "").with_traceback(error.__traceback__)
-        return replace(answer, error=shown)
+            if (fault := fault_of_error(self._sdk, error)) is not None:
+                return fault
+            # This program or an SDK has a bug. The exception's own message may quote the key.
+            answer = failure(error, self.clean)
+            shown = EngineError(answer.reason or "").with_traceback(error.__traceback__)
+            return replace(answer, error=shown)
 
     def _report_other_model(self, served: str | None) -> None:
         """Reports that a run's answers come from different models, providers or versions."""
