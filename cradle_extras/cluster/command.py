@@ -123,7 +123,7 @@ def _require_free(journal: Path, files: Sequence[Path]) -> None:
             f"{paths.shown(journal)}: already exists. If it is not finished, finish it with "
             "`cradle infer`; or move it away."
         )
-    for other in set(journal_files(journal, partial=True)) - {journal, *files}:
+    for other in set(journal_files(journal)) - {journal, *files}:
         count = other.stem.rpartition("-of-")[2]
         raise EngineError(
             f"{paths.shown(other)}: is a shard of an earlier start; its turns would be "

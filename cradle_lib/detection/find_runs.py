@@ -64,7 +64,7 @@ def find_journal(entry: Model, corpus: Corpus, history: History = "self") -> Pat
     """
     for folder in (paths.SHIPPED_RUNS, paths.RUNS):
         path = journal_path(entry, corpus, history, out=folder)
-        if journal_files(path, partial=True)[0].exists():
+        if journal_files(path)[0].exists():
             return path
     return None
 
@@ -159,8 +159,6 @@ def common_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
     Raises:
         ScoringError: If no dialogue is covered by all.
     """
-    if not runs:
-        return []
     shared = set.intersection(*({d.id for d in run.corpus} for run in runs))
     fewest = min(runs, key=lambda run: len(run.corpus)).corpus
     chosen = [place for place, dialogue in enumerate(fewest) if dialogue.id in shared]

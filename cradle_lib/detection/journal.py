@@ -340,31 +340,16 @@ def joined_path(path: Path) -> Path:
     return path.with_name(f"{path.name.removesuffix('.jsonl').partition('.shard-')[0]}.jsonl")
 
 
-def journal_files(path: Path, *, partial: bool = False) -> list[Path]:
-    """Finds the files of a run: its journal, or else its shards, all of them unless ``partial``.
+def journal_files(path: Path) -> list[Path]:
+    """Finds the files of a run: its journal, or else its shards that are there.
 
     If there is neither a journal nor a shard, the path of the journal is returned; reading it then
     raises the error.
-
-    Raises:
-        JournalError: If shards are missing, or there are shards of two divisions.
     """
-    name = re.compile(re.escape(path.stem) + r"\.shard-(\d+)-of-(\d+)\.jsonl")
+    name = re.compile(re.escape(path.stem) + r"\.shard-(\d+)-of-\d+\.jsonl")
     beside = [] if path.exists() else path.parent.glob("*.jsonl")
-    found = [(name.fullmatch(file.name), file) for file in beside]
-    shards = sorted((int(match[2]), int(match[1]), file) for match, file in found if match)
-    if not shards:
-        return [path]
-    counts = {count for count, _, _ in shards}
-    there = {f"{index}/{count}" for count, index, _ in shards}
-    missing = {f"{index}/{max(counts)}" for index in range(max(counts))} - there
-    if len(counts) > 1 or (missing and not partial):
-        raise JournalError(
-            f"{paths.shown(path)}: there are the shards {', '.join(sorted(there))}; missing: "
-            f"{', '.join(sorted(missing)) or 'none'}. Make them with `cradle infer --shard`, and "
-            "move the shards of another division away."
-        )
-    return [file for _, _, file in shards]
+    shards = [(int(m[1]), file) for file in beside if (m := name.fullmatch(file.name))]
+    return [file for _, file in sorted(shards)] or [path]
 
 
 def made_runs(*folders: Path) -> dict[str, list[str]]:

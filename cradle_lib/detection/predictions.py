@@ -183,10 +183,10 @@ def load_predictions(
         NoRunError: If no dialogue is covered completely.
         JournalError: If the journals belong to different runs, answer another version of
             the corpus, or cover only a part of it and ``partial`` was not asked for (the
-            message says n of N), or if shards are missing.
+            message says n of N).
     """
     named = [journals] if isinstance(journals, Path | str) else journals
-    files = [file for path in named for file in journal_files(Path(path), partial=partial)]
+    files = [file for path in named for file in journal_files(Path(path))]
     records: list[Record] = []
     stored: list[Prediction] = []
     for path in files:

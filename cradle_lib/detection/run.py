@@ -354,7 +354,7 @@ def _with_date(record: Record, engine: Engine, path: Path, before: Record | None
         return record.model_copy(update={"decoding": record.decoding | added})
 
     with suppress(JournalError):
-        files = journal_files(joined_path(path), partial=True)
+        files = journal_files(joined_path(path))
         others = (read_answers(file)[0] for file in files if file != path and file.exists())
         for earlier in chain([before] if before else [], others):
             again = dated(earlier.decoding.get("date"))

@@ -84,7 +84,13 @@ def joined_record(files: Sequence[Path], records: Sequence[Record], corpus: Corp
     if len(records) == 1 and first.shard is None:
         return first
     shards = {record.shard for record in records if record.shard is not None}
-    complete = all(len(shards) >= parse_shard(shard)[1] for shard in shards)
+    counts = {parse_shard(shard)[1] for shard in shards}
+    if len(counts) > 1:
+        raise JournalError(
+            f"{paths.shown(files[0])}: there are shards of several divisions "
+            f"({', '.join(sorted(shards))}). Move all but those of one away."
+        )
+    complete = all(len(shards) == count for count in counts)
     parts = [record.dialogues for record in records if record.dialogues is not None]
     named = set().union(*parts)
     chosen = [dialogue.id for dialogue in corpus if dialogue.id in named]

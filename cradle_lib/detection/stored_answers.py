@@ -113,4 +113,4 @@ def run_files(name: str, corpus: Corpus, history: History = "self") -> list[Path
     if name.endswith(".jsonl"):
         return [file for file in [paths.ROOT / name] if file.exists()]
     path = find_journal(resolve(name), corpus, history)
-    return journal_files(path, partial=True) if path else []
+    return journal_files(path) if path else []
