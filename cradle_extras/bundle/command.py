@@ -26,8 +26,6 @@ from cradle_lib.scoring.output import level_scores
 from cradle_lib.scoring.signature import conditions
 from cradle_lib.statistics.bootstrap import DRAWS
 
-_SHOWN = 20
-
 
 def bundle(
     journal: Annotated[Path, typer.Argument(help="A finished run's journal.")],
@@ -131,10 +129,8 @@ def _show(found: Verification) -> None:
             f"{found.record.name} over {found.record.corpus}, version {found.record.version}: "
             f"{found.turns:,} questions derived."
         )
-    for finding in found.findings[:_SHOWN]:
+    for finding in found.findings:
         out.print(f"{finding.kind}: {finding.about}")
-    if len(found.findings) > _SHOWN:
-        out.print(f"and {len(found.findings) - _SHOWN:,} more differences")
     if found.holds:
         out.print("Everything else matches." if found.findings else "Everything matches.")
     else:

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cradle_lib import paths
+from inspect_ai import log as logs
+from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ModelOutput
+from inspect_ai.scorer import Score
+
 from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.detection.journal import (
-    journal_files,
-    parse_lines,
-    read_journal,
-    to_bytes,
-    to_line,
-)
-from cradle_lib.detection.parsing import Outcome
+from cradle_lib.detection.journal import journal_files, parse_lines, to_bytes
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.session import Prediction
-from cradle_lib.errors import JournalError
 from cradle_lib.files import replacing
-from cradle_lib.labels import format_mask, format_prediction
 from cradle_lib.record import Record
 from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.scores import OVERALL
 
 if TYPE_CHECKING:
-    from inspect_ai.log import EvalSample
+    import pandas as pd
 
 TASK: Final = "cradle_dialogue"
-#: The key of a dialogue's journal lines in a sample's store and in its score.
+#: The key of a dialogue's journal lines in a sample's store and score when Inspect asks.
 ANSWERS: Final = "cradle_answers"
 
 
@@ -45,24 +39,12 @@ def export_log(journal: Path, corpus: Corpus, path: Path) -> int:
         The number of dialogues in the log.
 
     Raises:
-        CradleError: If the run does not fit the corpus, Inspect is missing, or the log can't be
-            written.
+        CradleError: If the run does not fit the corpus, or the log can't be written.
     """
-    try:
-        from inspect_ai import log as logs
-    except ImportError:
-        raise JournalError(
-            "logs of Inspect need the package inspect-ai, which is not installed. Install it with "
-            f"`{paths.install_command('inspect')}`."
-        ) from None
-
     run = load_predictions(journal_files(journal), corpus, partial=True)
     record = run.record
-    answers: dict[str, dict[int, Prediction]] = {}
-    for file in journal_files(journal):
-        for prediction in read_journal(file)[1]:
-            answers.setdefault(prediction.dialogue, {})[prediction.turn] = prediction
-    samples = [_sample(dialogue, answers[dialogue.id], record.model) for dialogue in run.corpus]
+    rows = run.to_frame().groupby("dialogue", sort=False)
+    samples = [_sample(dialogue, rows.get_group(dialogue.id), record) for dialogue in run.corpus]
     metrics = {
         name: logs.EvalMetric(name=name, value=value) for name, value in overall_scores(run).items()
     }
@@ -122,29 +104,21 @@ def shown(turns: Iterable[Turn]) -> str:
     return "\n".join(f"{turn.speaker}: {turn.text}" for turn in turns)
 
 
-def _sample(dialogue: Dialogue, answers: Mapping[int, Prediction], model: str) -> EvalSample:
-    from inspect_ai.log import EvalSample
-    from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ModelOutput
-    from inspect_ai.scorer import Score
-
+def _sample(dialogue: Dialogue, rows: pd.DataFrame, record: Record) -> logs.EvalSample:
+    """Makes a sample of a dialogue and the rows of its user turns."""
     messages: list[Any] = []
-    gold, predicted, start = [], [], 0
-    for turn in dialogue.user_turns:
-        said, answer = dialogue.turns[start : turn.turn_id + 1], answers[turn.turn_id]
-        messages.append(ChatMessageUser(content=shown(said)))
-        messages.append(ChatMessageAssistant(content=answer.answer))
-        gold.append(format_mask(turn.mask))
-        # An unusable answer is never right, even if there is no gold label.
-        predicted.append(format_prediction(answer.mask, usable=answer.outcome is Outcome.OK))
-        start = turn.turn_id + 1
-    right = sum(a == b for a, b in zip(gold, predicted, strict=True))
-    return EvalSample(
+    ends = rows["turn"] + 1
+    for start, end, answer in zip([0, *ends], ends, rows["answer"], strict=False):
+        messages.append(ChatMessageUser(content=shown(dialogue.turns[start:end])))
+        messages.append(ChatMessageAssistant(content=answer))
+    # An unusable answer is never right, even if there is no gold label.
+    right = float((rows["gold"] == rows["predicted"]).mean())
+    return logs.EvalSample(
         id=dialogue.id,
         epoch=1,
         input=shown(dialogue.turns),
-        target=gold,
+        target=list(rows["gold"]),
         messages=messages,
-        output=ModelOutput.from_content(model, messages[-1].content),
-        scores={"labels": Score(value=right / len(gold), answer=" | ".join(predicted))},
-        store={ANSWERS: [to_line(answer) for answer in answers.values()]},
+        output=ModelOutput.from_content(record.model, messages[-1].content),
+        scores={"labels": Score(value=right, answer=" | ".join(rows["predicted"]))},
     )
