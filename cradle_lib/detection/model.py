@@ -209,15 +209,11 @@ class Model(_Strict):
     @field_validator("base_url")
     @classmethod
     def _is_an_address(cls, url: str | None) -> str | None:
-        if url is not None and not _ADDRESS.fullmatch(url):
+        if url is not None and (not _ADDRESS.fullmatch(url) or _KEY.search(url)):
             raise ValueError(
-                "'base_url' is no address such as https://HOST/v1 or http://HOST:8000, without a "
-                "user name or a password: keys come from 'key' only"
-            )
-        if url is not None and _KEY.search(url):
-            raise ValueError(
-                "'base_url' has a query, a fragment or what looks like a key; end it with its "
-                "path: keys come from 'key' only"
+                "'base_url' is no address such as https://HOST/v1 or http://HOST:8000, or it has a "
+                "user name, a password, a query, a fragment or what looks like a key: keys come "
+                "from 'key' only"
             )
         return url
 

@@ -96,8 +96,8 @@ class Remote(Engine):
         self._reported: set[str] = set()
         # The model that answered first, as the service calls it.
         self._served: str | None = None
-        # The last whole prompt of each dialogue, and its tokens.
-        self._longest_prompt: dict[str, tuple[Prompt, int]] = {}
+        # The last prompt of each dialogue that the server has not cut, and its tokens.
+        self._last_uncut: dict[str, tuple[Prompt, int]] = {}
         self.lost: Emit = lambda _: None
 
     @abstractmethod
@@ -290,13 +290,13 @@ class Remote(Engine):
             return answer
         size = new = len(prompt.text)
         tokens = answer.tokens_in
-        before, counted = self._longest_prompt.get(prompt.dialogue, (None, 0))
+        before, counted = self._last_uncut.get(prompt.dialogue, (None, 0))
         # Prompts of other tasks have no history, and need not contain the ones before them.
         past = prompt.history
         if before is not None and past != before.history and past.startswith(before.history):
             new, tokens = size - len(before.text), tokens - counted
         if tokens * _MOST_PER_TOKEN >= new:
-            self._longest_prompt[prompt.dialogue] = (prompt, answer.tokens_in)
+            self._last_uncut[prompt.dialogue] = (prompt, answer.tokens_in)
             return answer
         reason = (
             f"the server reports {answer.tokens_in:,} tokens for a prompt of {size:,} characters: "
