@@ -29,7 +29,6 @@ from cradle_lib.detection import (
     read_journal,
 )
 from cradle_lib.detection.engine import make_engine
-from cradle_lib.detection.parsing import read_answer
 from cradle_lib.detection.run import run
 from cradle_lib.prompts import load_template
 from cradle_lib.record import Record
@@ -88,9 +87,6 @@ def test_a_shipped_run_keeps_its_identity_and_every_question_and_label(
     path: Path, tmp_path: Path
 ) -> None:
     record, stored = read_journal(path)
-    for prediction in stored:
-        if prediction.outcome in (Outcome.OK, Outcome.UNPARSED) and prediction.reason is None:
-            assert read_answer(prediction.answer) == (prediction.outcome, prediction.mask)
     corpus = corpus_of(record)
     chosen = set(record.dialogues or [d.id for d in corpus])
     part = corpus.subset([i for i, d in enumerate(corpus) if d.id in chosen], corpus.name)
