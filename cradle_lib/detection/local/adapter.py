@@ -161,7 +161,9 @@ def _load_adapter(lm: Any, model: Model, folder: Path) -> Any:
     wrapped.eval()
     ids = torch.arange(16, device=lm.device)[None]
     with torch.inference_mode():
-        # Prompt learning, and what depends on certain tokens, is not in the layers.
-        if not torch.equal(wrapped(input_ids=ids).logits, lm(input_ids=ids).logits):
-            raise ValueError("its layers alone do not compute what PEFT computes")
+        whole, layers = (part(input_ids=ids).logits.float() for part in (wrapped, lm))
+    # Prompt learning, and what depends on certain tokens, is not in the layers. Sums may differ by
+    # rounding on a GPU.
+    if not torch.allclose(whole, layers, rtol=0, atol=0.1 * float(whole.std())):
+        raise ValueError("its layers alone do not compute what PEFT computes")
     return lm
