@@ -7,7 +7,7 @@ import importlib
 import io
 import re
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -248,3 +248,45 @@ def test_a_notebook_runs_on_a_small_file(
     # The file is not the surrogate, so that no line of it may be seen.
     pages = [item._repr_html_() for item in shown]
     assert not any("alert(" in page or "Surrogate" in page for page in pages)
+
+
+# Their calls show a result; everything in such a call is presentation.
+VERBS = {
+    *("banner", "choose", "explore", "finding", "Notice"),
+    *("show", "show_examples", "show_figure"),
+}
+
+
+def lines_of(node: Any) -> set[int]:
+    return {*range(node.lineno, node.end_lineno + 1)}
+
+
+def presenting(node: ast.AST) -> set[int]:
+    """The lines of calls that show something, and of sentences outside of other calls."""
+    parts: Iterable[ast.AST] = ast.iter_child_nodes(node)
+    is_text = isinstance(node, ast.Constant | ast.JoinedStr)
+    whole = is_text and re.search(r"\w \w", ast.unparse(node))
+    if isinstance(node, ast.Call):
+        whole = ast.unparse(node.func).removeprefix("cradle.") in VERBS
+        # Text that is given to pandas or matplotlib is part of a computation or a drawing.
+        parts = [part.value if isinstance(part, ast.keyword) else part for part in parts]
+        parts = [part for part in parts if not isinstance(part, ast.Constant | ast.JoinedStr)]
+    if whole:
+        return lines_of(node)
+    return set().union(*map(presenting, parts))
+
+
+@each_notebook
+def test_half_of_the_lines_of_a_notebook_compute_or_draw(path: Path) -> None:
+    """Without imports, parameters, comments, and lines that only close brackets."""
+    computing, lines = 0, 0
+    for cell in code_cells(path):
+        tree = ast.parse(cell.source)
+        tree.body = [n for n in tree.body if not isinstance(n, ast.Import | ast.ImportFrom)]
+        if tree.body and not is_parameters(cell):
+            numbered = enumerate(cell.source.splitlines(), 1)
+            own = {n for n, line in numbered if line.strip("()[]{}, ") and line.strip()[0] != "#"}
+            own &= {n for each in tree.body for n in lines_of(each)}
+            lines += len(own)
+            computing += len(own - presenting(tree))
+    assert computing >= lines / 2, f"{computing} of {lines} lines"
