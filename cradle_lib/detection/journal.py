@@ -228,6 +228,8 @@ def _asks_for_labels(record: Record) -> bool:
 
 
 def _parse_prediction(line: dict[str, Any], *, labels: bool) -> Prediction:
+    # Older versions named parameters here that a service had refused.
+    line.pop("dropped", None)
     mask = parse(str(line.pop("labels", "")))
     prediction = _PREDICTION.validate_python(line | {"mask": mask})
     outcome = prediction.outcome

@@ -114,6 +114,10 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     # Fields that most engines do not use are stored only if they are set.
     optional = {"tokens_written", "served", "choices"}
     assert lines[1].keys() - optional == lines[2].keys() == lines[3].keys()
+    # What older versions wrote was paid for, too.
+    lines[1]["dropped"] = ["temperature"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert read_journal(path) == (record, made)
 
 
 def test_the_later_line_of_a_turn_counts_and_all_are_read_for_the_costs(tmp_path: Path) -> None:
