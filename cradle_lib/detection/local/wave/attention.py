@@ -40,6 +40,9 @@ _HARMLESS: Final = frozenset(
 # Tokens by which the slots grow. Steps are small: unused places in every slot of every layer cost
 # more than copying now and then.
 _STEP: Final = 128
+# On a GPU, dialogues with at most this many new tokens attend in one call, because a call costs
+# more than the padding. On a CPU the padding costs more.
+_FEW: Final = 8
 
 #: The result of attention, shape (..., heads, tokens, size), and in float32 the log-sum-exp of its
 #: scores, shape (..., heads, tokens).
@@ -69,28 +72,76 @@ class Piece(NamedTuple):
         return self.start + self.tokens
 
 
+class PaddedBatch:
+    """Dialogues with few new tokens, which attend in one call: a row for each slot.
+
+    Rows are padded to the longest. A slot in between that has no new tokens is a row, too. Padding
+    asks the first token of the batch and sees one key; its result is not read.
+
+    Args:
+        members: Pieces, each with the index of its first token in the pass.
+        device: Where the tensors are.
+
+    Attributes:
+        slots: The slots, from the first to the last.
+        asked: Index in the pass of the token at each row and column. Shape (slots, columns).
+        place: Place of each of these tokens in its slot. Shape (slots, columns).
+        keys: How many keys the call reads of each slot.
+        filled: Positions that are no padding, counted row by row. Shape (tokens,).
+        tokens: Their indices in the pass. Shape (tokens,).
+    """
+
+    def __init__(self, members: Sequence[tuple[Piece, int]], device: torch.device) -> None:
+        first = min(piece.slot for piece, _ in members)
+        self.slots = slice(first, max(piece.slot for piece, _ in members) + 1)
+        self.keys = max(piece.end for piece, _ in members)
+        shape = (self.slots.stop - first, max(piece.tokens for piece, _ in members))
+        asked = torch.full(shape, members[0][1])
+        place, filled = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.bool)
+        for piece, index in members:
+            row = (piece.slot - first, slice(piece.tokens))
+            asked[row] = torch.arange(index, index + piece.tokens)
+            place[row] = torch.arange(piece.start, piece.end)
+            filled[row] = True
+        self.asked, self.place = asked.to(device), place.to(device)
+        self.filled = filled.flatten().nonzero().squeeze(1).to(device)
+        self.tokens = asked[filled].to(device)
+
+
 class BatchLayout:
     """The new tokens of one forward pass, dialogue after dialogue.
 
     Args:
         pieces: New tokens of each dialogue, in this order; one piece at least, no slot twice.
         device: Where the tensors are.
+        few: Pieces of at most this many tokens attend in one call; ``None`` for the best number
+            on the device.
 
     Attributes:
-        pieces: The pieces, each with the index of its first token in the pass.
+        pieces: The pieces that attend alone, each with the index of its first token in the pass.
+        together: The others, or ``None``.
         slot: Slot of each token. Shape (tokens,).
         place: Place of each token in its slot, from 0. Shape (tokens,).
         longest: The largest number of tokens that a slot has afterwards.
     """
 
-    def __init__(self, pieces: Sequence[Piece], device: torch.device) -> None:
+    def __init__(
+        self, pieces: Sequence[Piece], device: torch.device, few: int | None = None
+    ) -> None:
+        if few is None:
+            few = 0 if device.type == "cpu" else _FEW
         starts = accumulate((piece.tokens for piece in pieces), initial=0)
-        self.pieces = list(zip(pieces, starts, strict=False))
+        indexed = list(zip(pieces, starts, strict=False))
+        short = [member for member in indexed if member[0].tokens <= few]
+        self.together = PaddedBatch(short, device) if short else None
+        self.pieces = [member for member in indexed if member[0].tokens > few]
         self.longest = max(piece.end for piece in pieces)
         slots = [piece.slot for piece in pieces for _ in range(piece.tokens)]
         places = [place for piece in pieces for place in range(piece.start, piece.end)]
-        self.slot = torch.tensor(slots, device=device)
-        self.place = torch.tensor(places, device=device)
+        self.slot, self.place = (
+            torch.tensor(slots, device=device),
+            torch.tensor(places, device=device),
+        )
         self._biases: dict[tuple[object, ...], Tensor] = {}
 
     def bias(
@@ -103,14 +154,14 @@ class BatchLayout:
 
         Args:
             call: Identifies the tokens and keys of the call.
-            places: Places of the tokens among the keys. Shape (tokens,).
+            places: Places of the tokens among the keys. Shape (..., tokens).
             keys: The number of keys.
             window: How many keys a token sees, itself included; ``None`` for all.
             rows: How often the mask is repeated: once for each query head of a key head.
             like: A tensor of the same type.
 
         Returns:
-            Shape (rows * tokens, keys).
+            Shape (..., rows * tokens, keys).
         """
         if (call, window) not in self._biases:
             distance = places.unsqueeze(-1) - torch.arange(keys, device=places.device)
@@ -256,6 +307,12 @@ def attend_own(
         key, value = (t[piece.slot : piece.slot + 1, :, : piece.end] for t in (keys, values))
         found = attend(query[:, :, here], key, value, scale, bias)
         out[:, here], lse[:, here] = found[0][0], found[1][0]
+    if (short := layout.together) is not None:
+        bias = layout.bias("together", short.place, short.keys, window, rows, query).unsqueeze(1)
+        key, value = (t[short.slots, :, : short.keys] for t in (keys, values))
+        found = attend(query[0][:, short.asked].transpose(0, 1), key, value, scale, bias)
+        by_token = (part.transpose(0, 1).flatten(1, 2)[:, short.filled] for part in found)
+        out[:, short.tokens], lse[:, short.tokens] = by_token
     return out, lse
 
 
