@@ -1,7 +1,8 @@
 """Converts dialogues in usual forms into the release's format.
 
-Reads chat messages, tables with a speaker column and transcripts. What could swap speakers or lose
-a label is never guessed: the error names the option that decides.
+:mod:`.forms` reads chat messages, tables and transcripts. Here it is decided who speaks in which
+dialogue, and which column has the text and the labels. What could swap speakers or lose a label is
+never guessed: the error names the option that decides.
 """
 
 from __future__ import annotations

@@ -36,10 +36,10 @@ from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.evaluate import Evaluation, evaluate
 from cradle_lib.scoring.paired_tests import PERMUTATIONS, paired_tests
-from cradle_lib.scoring.scores import ENOUGH, split
+from cradle_lib.scoring.scores import ENOUGH, precision_recall_f1, split
 from cradle_lib.scoring.signature import Signature, require_comparable, signed
 from cradle_lib.statistics.bootstrap import bootstrap
-from cradle_lib.statistics.rates import Floats, f1
+from cradle_lib.statistics.rates import Floats
 
 if TYPE_CHECKING:
     from cradle_lib.detection.predictions import Predictions
@@ -299,8 +299,7 @@ def _ranked(rivals: Sequence[Evaluation]) -> list[dict[str, Any]]:
 
 def _ranks(totals: Floats, *, zero_division: float) -> dict[str, Floats]:
     """Gives the best and the worst rank of each of S systems; totals have shape (..., S, 3)."""
-    tp, fp, fn = np.moveaxis(totals, -1, 0)
-    scores = f1(tp, 2 * tp + fp + fn, zero_division)
+    _, _, scores = precision_recall_f1(totals, zero_division)
     own, other = scores[..., :, None], scores[..., None, :]
     return {
         "best": 1.0 + (other > own).sum(axis=-1),

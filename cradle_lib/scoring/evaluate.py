@@ -229,8 +229,9 @@ def _label_estimates(found: Scores, counts: Counts, *, intervals: bool) -> dict[
         "f1": wilson_f1(tp, fp + fn),
     }
     if not intervals:
-        ends = dict.fromkeys(ends, (np.full_like(found.f1, np.nan),) * 2)
-    return {name: Estimate(getattr(found, name), *ends[name]) for name in ends}
+        ends = {}
+    undefined = (np.full_like(found.f1, np.nan),) * 2
+    return {name: Estimate(getattr(found, name), *ends.get(name, undefined)) for name in PER_LABEL}
 
 
 def signature_of(

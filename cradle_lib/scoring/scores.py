@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 from cradle_lib.labels import BITS, CONFIRM_MASK, LABELS
 from cradle_lib.scoring.conventions import Level, MacroF1
-from cradle_lib.statistics.rates import Floats, f1, ratio
+from cradle_lib.statistics.rates import Floats, ratio
 
 
 class Scores(NamedTuple):
@@ -76,19 +76,23 @@ def scores(
     The harmonic mean of two zeros is ``zero_division``.
     """
     tallies, (units, exact, jaccard) = split(total, level)
+    micro = precision_recall_f1(tallies.sum(axis=-2), zero_division)
     by_label = precision_recall_f1(tallies, zero_division)
-    macro_precision, macro_recall, macro = (each.mean(axis=-1) for each in by_label)
+    macro = [each.mean(axis=-1) for each in by_label]
     if macro_f1 == "harmonic":
-        twice = 2 * macro_precision * macro_recall
-        macro = ratio(twice, macro_precision + macro_recall, zero_division)
+        macro[2] = ratio(2 * macro[0] * macro[1], macro[0] + macro[1], zero_division)
     return Scores(
-        ratio(exact, units),
-        ratio(jaccard, units),
-        *precision_recall_f1(tallies.sum(axis=-2), zero_division),
-        macro_precision,
-        macro_recall,
-        macro,
-        *by_label,
+        exact_match=ratio(exact, units),
+        jaccard=ratio(jaccard, units),
+        micro_precision=micro[0],
+        micro_recall=micro[1],
+        micro_f1=micro[2],
+        macro_precision=macro[0],
+        macro_recall=macro[1],
+        macro_f1=macro[2],
+        precision=by_label[0],
+        recall=by_label[1],
+        f1=by_label[2],
     )
 
 
@@ -110,5 +114,5 @@ def precision_recall_f1(tallies: Floats, zero_division: float) -> tuple[Floats, 
     return (
         ratio(tp, tp + fp, zero_division),
         ratio(tp, tp + fn, zero_division),
-        f1(tp, 2 * tp + fp + fn, zero_division),
+        ratio(2 * tp, 2 * tp + fp + fn, zero_division),
     )
