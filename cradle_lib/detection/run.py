@@ -301,6 +301,7 @@ def ask(
     if max_cost is not None:
         record = record.model_copy(update={"max_cost": max_cost})
         budget = Budget(model, max_cost, sizes(), answered)
+        # Calls in flight could exceed the limit together; an engine is made for a number of them.
         options = replace(options, concurrency=budget.concurrency(options.concurrency))
         engine = make_engine(model, corpus, options)
     engine.date = record.decoding.get("date")
