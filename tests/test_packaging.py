@@ -81,15 +81,6 @@ def test_every_file_of_the_two_commands_has_its_hash() -> None:
     assert not any(re.match("torch$|triton|nvidia|cuda", name) for name in here([*book, *dev]))
 
 
-def test_the_two_commands_install_by_hash() -> None:
-    makefile = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
-    assert "HASHED := --require-hashes --no-deps\n" in makefile
-    # uv itself by pip, then everything by uv or else by pip.
-    [install] = re.findall(r"define install\n(.*?)endef", makefile, re.DOTALL)
-    assert install.count("$(HASHED)") == install.count("$(PIP)") + install.count("$(UV)") == 3
-    assert makefile.count("\n\t$(call install,") == 2
-
-
 def test_the_lock_pins_every_dependency_to_a_version_that_is_allowed() -> None:
     pins = locked()
     for requirement in REQUIREMENTS:

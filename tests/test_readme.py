@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-import pytest
-
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection.journal import read_journal
@@ -46,12 +44,3 @@ def test_the_readme_says_the_same_of_the_model_that_ships() -> None:
     assert tuned is not None
     _, unread, tags, right = counted("smollm2-135m-tuned")
     assert (unread, *tuned.groups()) == (0, f"{tags:,}", f"{right:,}")
-
-
-@pytest.mark.parametrize(
-    "name", ["README.md", "book/large-models.md", "notebooks/add-a-model.ipynb"]
-)
-def test_whoever_recommends_the_wave_engine_says_where_it_has_been_run(name: str) -> None:
-    text = " ".join((paths.ROOT / name).read_text(encoding="utf-8").split())
-    assert "engine: wave" in text
-    assert "has not been run on a GPU by this project" in text

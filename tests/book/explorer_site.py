@@ -17,25 +17,20 @@ FRAME = """<!DOCTYPE html>
 """
 
 
-def write_site(folder: Path, explorer: Explorer, frame: str | None = None) -> str:
+def write_site(folder: Path, explorer: Explorer) -> str:
     """Writes the page and its files.
 
     Args:
         folder: Where to; made if it does not exist.
         explorer: What the page shows.
-        frame: A page with ``{explorer}`` and ``{style}``; by default a plain one.
 
     Returns:
         The address of the page on this disk.
     """
     style = (ROOT / "book/_static/book.css").read_text(encoding="utf-8")
-    page = frame or FRAME
-    written = {"sections/explore.html": page.replace("{style}", style)} | {
-        f"{explorer.folder}/{name}": content for name, content in explorer.files.items()
-    }
-    written["sections/explore.html"] = written["sections/explore.html"].replace(
-        "{explorer}", explorer._repr_html_()
-    )
+    page = FRAME.replace("{style}", style).replace("{explorer}", explorer._repr_html_())
+    written = {f"{explorer.folder}/{name}": content for name, content in explorer.files.items()}
+    written["sections/explore.html"] = page
     for name, content in written.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,10 +14,6 @@ from cradle_lib.book.fork import fork
 from cradle_lib.book.plan import Project, load_plan
 from cradle_lib.errors import BookError
 
-from .test_no_calls import place, server
-
-__all__ = ["place", "server"]  # fixtures
-
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:

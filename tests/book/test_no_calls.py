@@ -82,14 +82,7 @@ class Counting(Handler):
 
 
 @pytest.fixture
-def server() -> Iterator[str]:
-    Counting.calls = 0
-    with Loopback(Counting) as service:
-        yield service.url
-
-
-@pytest.fixture
-def place(tmp_path: Path, server: str) -> Path:
+def place(tmp_path: Path) -> Iterator[Path]:
     """A checkout of one notebook and its own registry, with the library as it is."""
     shutil.copytree(paths.ROOT / "cradle_lib", tmp_path / "cradle_lib")
     (tmp_path / "data").symlink_to(paths.DATA)
@@ -98,10 +91,11 @@ def place(tmp_path: Path, server: str) -> Path:
     shutil.copy(paths.NOTEBOOKS / "runs.ipynb", tmp_path / "notebooks")
     (tmp_path / "notebooks" / "pages.yml").write_text(PLAN)
     (tmp_path / "book" / "_toc.yml").write_text(TOC)
-    (tmp_path / "models.yml").write_text(MODELS.format(url=server))
     rows = "".join(f"0,User: Hello {n}.,none\n1,User: Bye.,alert_ongoing\n" for n in range(12))
     (tmp_path / "mine.csv").write_text(f"turn_id,text,labels\n{rows}")
-    return tmp_path
+    with Loopback(Counting) as service:
+        (tmp_path / "models.yml").write_text(MODELS.format(url=service.url))
+        yield tmp_path
 
 
 def python(place: Path, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:

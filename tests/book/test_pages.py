@@ -245,16 +245,6 @@ def test_a_search_leads_to_the_right_page_first(site: Site, browser: Browser) ->
     page.close()
 
 
-def test_an_example_opens_when_a_reader_asks_for_it(site: Site, browser: Browser) -> None:
-    page = browser.new_page()
-    page.goto(site.url("sections/errors.html"))
-    example = page.locator("details.cradle-example").first
-    example.locator("summary").focus()
-    page.keyboard.press("Enter")
-    example.locator(".cradle-turns").wait_for(state="visible")
-    page.close()
-
-
 def test_a_figure_is_inverted_in_the_dark_alone(site: Site, browser: Browser) -> None:
     page = browser.new_page()
     page.goto(site.url("sections/statistics.html"))
@@ -265,15 +255,4 @@ def test_a_figure_is_inverted_in_the_dark_alone(site: Site, browser: Browser) ->
         set_theme(page, theme)
         style = "all => all.map(e => getComputedStyle(e).filter.includes('invert(1)'))"
         assert figures.locator("img").evaluate_all(style) == [inverted] * figures.count()
-    page.close()
-
-
-def test_heat_maps_fit_a_phone_that_is_turned(site: Site, browser: Browser) -> None:
-    page = browser.new_page(viewport={"width": PHONE[1], "height": PHONE[0]})
-    for name in ("errors", "training"):
-        page.goto(site.url(f"sections/{name}.html"))
-        boxes = page.locator(".cradle-wide > .cradle-scroll")
-        assert boxes.count() > 0
-        beyond = "boxes => boxes.map(box => box.scrollWidth - box.clientWidth)"
-        assert max(boxes.evaluate_all(beyond)) <= 0
     page.close()

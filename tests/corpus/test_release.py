@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -15,7 +13,7 @@ from hypothesis import strategies as st
 
 from cradle_extras.label_studio.text_folder import read_folder
 from cradle_lib import labels
-from cradle_lib.corpus import Corpus, load_corpus, read_release
+from cradle_lib.corpus import load_corpus, read_release
 from cradle_lib.corpus.release import COLUMNS, build_corpus, write_release
 from cradle_lib.errors import CorpusError
 
@@ -33,18 +31,14 @@ ENDINGS = ["parquet", "csv", "json", "jsonl"]
 
 
 def write(path: Path, rows: list[Any] = ROWS, names: tuple[str, ...] = COLUMNS) -> Path:
-    records = [dict(zip(names, row, strict=True)) for row in rows]
-    if path.suffix == ".parquet":
-        pq.write_table(pa.Table.from_pylist(records), path)
-    elif path.suffix == ".csv":
-        with path.open("w", newline="", encoding="utf-8") as handle:
-            writer = csv.DictWriter(handle, names)
-            writer.writeheader()
-            writer.writerows(records)
-    elif path.suffix == ".json":
-        path.write_text(json.dumps(records), encoding="utf-8")
-    else:
-        path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+    frame = pd.DataFrame(rows, columns=names)
+    match path.suffix:
+        case ".parquet":
+            frame.to_parquet(path)
+        case ".csv":
+            frame.to_csv(path, index=False)
+        case ending:
+            frame.to_json(path, orient="records", lines=ending == ".jsonl")
     return path
 
 
@@ -127,27 +121,20 @@ def test_labels_may_be_missing_or_a_list(cell: object, expected: str) -> None:
     assert labels.format_mask(corpus.turns[0].mask) == expected
 
 
-@pytest.mark.parametrize("ending", [*ENDINGS, "txt"])
 @pytest.mark.parametrize(
     "start",
     ["user:", "  LISTENER:", "User\uff1a", "\u200bUser:", "\u2067User\u2069:", "User\u00a0:"],
 )
-def test_a_misspelt_speaker_is_refused_by_all_readers(
-    tmp_path: Path, start: str, ending: str
-) -> None:
+def test_a_misspelt_speaker_is_refused_by_both_readers(tmp_path: Path, start: str) -> None:
     said = ["User: Hm.", f"{start} I hurt myself.", "Listener: Thank you."]
-    rows = [(i, text, "confirm_SH_ongoing") for i, text in enumerate(said)]
-    path, read, place = tmp_path / f"x.{ending}", read_release, "row 1"
-    if ending == "txt":
-        path, read, place = tmp_path, read_folder, r"a\.txt:2"
-        (tmp_path / "a.txt").write_text("\n".join(said), encoding="utf-8")
-    else:
-        write(path, rows)
-    with pytest.raises(CorpusError, match=f"{place}: found .*expected 'User:'") as caught:
-        read(path)
-    # Invisible characters are escaped.
-    assert str(caught.value).isprintable()
-    assert "hurt" not in str(caught.value)
+    (tmp_path / "a.txt").write_text("\n".join(said), encoding="utf-8")
+    table = write(tmp_path / "x.jsonl", [(i, text, "alert_past") for i, text in enumerate(said)])
+    for read, path, place in ((read_release, table, "row 1"), (read_folder, tmp_path, r"a\.txt:2")):
+        with pytest.raises(CorpusError, match=f"{place}: found .*expected 'User:'") as caught:
+            read(path)
+        # Invisible characters are escaped.
+        assert str(caught.value).isprintable()
+        assert "hurt" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -279,17 +266,3 @@ def test_half_a_character_is_named_and_nothing_is_written(tmp_path: Path, ending
 def test_a_corpus_without_own_ids_is_written_in_the_releases_columns(tmp_path: Path) -> None:
     write_release(build_corpus(ROWS, "x"), tmp_path / "x.parquet")
     assert pq.read_schema(tmp_path / "x.parquet").names == list(COLUMNS)
-
-
-@settings(max_examples=60)
-@given(st.binary(max_size=200), st.sampled_from(ENDINGS))
-def test_random_bytes_are_read_or_refused_but_never_crash(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes, ending: str
-) -> None:
-    path = tmp_path_factory.mktemp("bytes") / f"x.{ending}"
-    path.write_bytes(content)
-    try:
-        corpus = read_release(path)
-    except CorpusError:
-        return
-    assert isinstance(corpus, Corpus)

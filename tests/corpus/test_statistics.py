@@ -130,22 +130,6 @@ def test_the_published_sizes_are_those_of_the_shipped_corpus() -> None:
     assert len(stated) == 16
 
 
-def test_density_counts_a_label_once_per_dialogue_and_occurrences_each_time() -> None:
-    # Distinct labels 2 and 0: mean 1, variance ((2-1)^2 + (0-1)^2) / 2 = 1.
-    corpus = build([user(SHO, SHO, AO), user(0)])
-    found = values(corpus)
-    assert found["confirm_SH_ongoing_share"] == pytest.approx(2 / 3)
-    assert (found["labels_per_dialogue_mean"], found["labels_per_dialogue_sd"]) == (1, 1)
-    assert found["both_share"] == pytest.approx(1 / 2)
-
-
-def test_labels_on_other_rows_count_as_labels_but_not_on_user_turns() -> None:
-    corpus = build([[("User", False, AO), ("User", True, SHO), ("Listener", False, SHP)]])
-    found = values(corpus)
-    assert (found["turns"], found["user_turns"], found["labels"]) == (3, 1, 3)
-    assert label_frame(corpus)["position"].count() == 1
-
-
 def test_scenarios_and_timings_are_those_of_the_dialogue_where_they_are_known() -> None:
     corpus = build([user(0), user(0, AO), user(SHO)])
     for silent in (dialogue_frame(corpus), label_frame(corpus)):

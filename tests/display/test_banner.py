@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -17,19 +16,7 @@ from cradle_lib.display.banner import SURROGATE_NOTICE, banner
 from cradle_lib.errors import BookError
 from cradle_lib.version import commit
 
-
-class Text(HTMLParser):
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.parts: list[str] = []
-        self.tags: set[str] = set()
-        self.feed(html)
-
-    def handle_data(self, data: str) -> None:
-        self.parts.append(data)
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.tags.add(tag)
+from .markup import Markup
 
 
 @pytest.fixture
@@ -48,8 +35,9 @@ def test_a_banner_names_corpus_commit_and_signature(corpus: Corpus) -> None:
     assert "One, Two" in fold
     assert "annotators of the surrogate are simulated" in fold
     # A name is no markup.
-    assert "b" not in Text(shown).tags
-    text = " ".join(Text(shown).parts)
+    parsed = Markup(shown)
+    assert "b" not in parsed.tags
+    text = parsed.text
     assert f"<b>mine</b> ({corpus.fingerprint}), 1 dialogue" in text
     assert f"<b>mine</b> ({corpus.fingerprint}) · 2 runs · commit {commit()[0]}" in text
     assert "a|b" in text

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
@@ -23,6 +22,8 @@ from cradle_lib.display.examples import (
 from cradle_lib.labels import LABELS, labels_of, mask_of
 from cradle_lib.scoring.error_cases import error_cases, marks, turn_marks
 
+from .markup import Markup
+
 HOSTILE = "<script>alert('x')</script>"
 
 
@@ -35,45 +36,26 @@ def excerpt(
     return Examples(corpus, pd.DataFrame(rows, columns=names), turn_marks(runs))
 
 
-class Page(HTMLParser):
-    """Collects elements, their attributes, and all text."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[dict[str, str | None]] = []
-        self.text = ""
-        self.feed(source)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes.append(dict(attrs))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 @pytest.fixture
 def examples(corpus: Corpus, runs: list[Predictions]) -> Examples:
     return excerpt(corpus, runs, ("A title", 3, 0, 8))
 
 
 def test_a_turn_cannot_become_markup(examples: Examples) -> None:
-    page = Page(examples._repr_html_())
+    page = Markup(examples._repr_html_())
     allowed = "a div p strong details summary small ol li code span br"
-    assert {*page.tags} <= {*allowed.split()}
+    assert page.tags <= {*allowed.split()}
     # One link leads to help, the other to the dialogue.
-    links = [found for tag, found in zip(page.tags, page.attributes, strict=True) if tag == "a"]
-    assert links == [{"href": HELP_PAGE}, {"href": "explore.html#d=d0003"}]
+    assert page.all("a") == [{"href": HELP_PAGE}, {"href": "explore.html#d=d0003"}]
     assert page.text.count(HOSTILE) == 8
-    assert all(not key.startswith("on") for found in page.attributes for key in found)
+    assert all(not key.startswith("on") for _, found in page.elements for key in found)
 
 
 def test_the_text_of_any_other_corpus_never_reaches_a_page(
     corpus: Corpus, runs: list[Predictions]
 ) -> None:
     real = replace(corpus, name="hub-test", synthetic=False)
-    page = Page(excerpt(real, runs, *(("All", n, 0, 8) for n in range(40)))._repr_html_())
+    page = Markup(excerpt(real, runs, *(("All", n, 0, 8) for n in range(40)))._repr_html_())
     assert "alert('x')" not in page.text
     assert "and more" not in page.text
     assert SURROGATE not in page.text
@@ -82,13 +64,10 @@ def test_the_text_of_any_other_corpus_never_reaches_a_page(
 
 
 def test_a_continued_utterance_is_shown_as_one_turn(examples: Examples) -> None:
-    page = Page(examples._repr_html_())
+    page = Markup(examples._repr_html_())
     assert "3.7" in page.text
     assert "3.8 and more" in page.text
-    numbers = [
-        found["value"] for tag, found in zip(page.tags, page.attributes, strict=True) if tag == "li"
-    ]
-    assert numbers == [str(n) for n in range(1, 9)]
+    assert [found["value"] for found in page.all("li")] == [str(n) for n in range(1, 9)]
 
 
 def test_a_tagged_turn_says_which_labels_the_dialogue_has_had(
@@ -96,7 +75,7 @@ def test_a_tagged_turn_says_which_labels_the_dialogue_has_had(
 ) -> None:
     told = 0
     for place, dialogue in enumerate(corpus):
-        page = Page(excerpt(corpus, runs, ("A", place, 0, 8))._repr_html_())
+        page = Markup(excerpt(corpus, runs, ("A", place, 0, 8))._repr_html_())
         had: set[str] = set()
         for turn in dialogue.turns:
             labels = {*labels_of(turn.mask)}
@@ -111,10 +90,10 @@ def test_unparsed_answers_and_turns_outside_a_sample_are_told_apart(
     corpus: Corpus, runs: list[Predictions]
 ) -> None:
     # Rows 0 and 10 of the user turns are unparsed: the first of dialogue 0, the third of 2.
-    page = Page(excerpt(corpus, [runs[1]], ("t", 0, 0, 8), ("t", 2, 0, 8))._repr_html_())
+    page = Markup(excerpt(corpus, [runs[1]], ("t", 0, 0, 8), ("t", 2, 0, 8))._repr_html_())
     assert page.text.count("no labels, its answer was unparsed") == 2
-    inside = Page(excerpt(corpus, [runs[2]], ("t", 3, 0, 8))._repr_html_())
-    outside = Page(excerpt(corpus, [runs[2]], ("t", 4, 0, 8))._repr_html_())
+    inside = Markup(excerpt(corpus, [runs[2]], ("t", 3, 0, 8))._repr_html_())
+    outside = Markup(excerpt(corpus, [runs[2]], ("t", 4, 0, 8))._repr_html_())
     assert "not asked" not in inside.text
     assert outside.text.count("not asked") == 4
 

@@ -11,9 +11,7 @@ from playwright.sync_api import Page
 
 from cradle_lib import paths
 from cradle_lib.display.choice import choose
-from cradle_lib.display.heat_map import heat_map
 from cradle_lib.display.table import Table, show
-from cradle_lib.display.theme import show_figure
 
 from ..book import site as book
 
@@ -27,28 +25,6 @@ html[data-theme="dark"] { --pst-color-background: #14181e; --pst-color-text-base
 body { margin: 1rem; background: var(--pst-color-background); color: var(--pst-color-text-base); }
 a { color: var(--pst-color-link); }
 """
-
-
-def scores() -> Table:
-    rows = [
-        (over, system, level, score, 0.1 + place / 20, 0.05, 0.9)
-        for over in ("All 600 dialogues", "A sample of 40 dialogues")
-        for place, system in enumerate(("<b>keyword</b>", "a model with quite a long name"))
-        for level in ("turn", "dialogue")
-        for score in ("micro_f1", "macro_f1", "jaccard")
-    ]
-    names = ["over", "system", "level", "score", "value", "low", "high"]
-    frame = pd.DataFrame(rows, columns=names)
-    frame.attrs["signature"] = "cradle|lvl:turn|" + "a" * 60
-    return show(
-        frame,
-        "Scores in percent with 95 % intervals.",
-        rows="system",
-        columns=["level", "score"],
-        group="over",
-        best="system",
-        notes=["A note with `code` in it."],
-    )
 
 
 def ranking() -> Table:
@@ -72,11 +48,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         [("a", "x", 5), ("a", "y", 2), ("b", "y", 3)], columns=["first", "second", "value"]
     )
     shown = [
-        scores(),
-        show(steps.iloc[1:], "A frame as it is."),
-        show_figure(
-            heat_map(steps, rows="first", columns="second"), alt="Heat map.", caption="A heat map."
-        ),
         choose(
             "System",
             {
@@ -105,18 +76,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         yield opened
 
 
-def test_a_keyboard_scrolls_a_wide_table_and_its_first_column_stays(page: Page) -> None:
-    page.set_viewport_size({"width": book.PHONE[0], "height": book.PHONE[1]})
-    box = page.locator(".cradle-scroll").first
-    box.evaluate("box => { box.scrollLeft = 0; }")
-    name = page.get_by_role("rowheader", name="<b>keyword</b>", exact=True).first
-    before = name.bounding_box()
-    box.focus()
-    page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.querySelector('.cradle-scroll').scrollLeft > 0")
-    assert name.bounding_box() == before
-
-
 def test_a_list_shows_one_of_several_results(page: Page) -> None:
     one, other = (page.get_by_role("table", name=f"Chosen: <{name}>.") for name in ("a", "b"))
     assert (one.count(), other.count()) == (1, 0)
@@ -136,7 +95,6 @@ def test_without_scripts_all_results_are_on_the_page(page: Page) -> None:
     plain.goto(address)
     for name in ("a", "b"):
         assert plain.get_by_role("table", name=f"Chosen: <{name}>.").is_visible()
-        assert plain.get_by_text(name, exact=True).first.is_visible()
     assert not plain.get_by_label("System").is_visible()
     plain.close()
 

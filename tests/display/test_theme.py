@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-from html.parser import HTMLParser
 from itertools import combinations
 from xml.etree import ElementTree
 
@@ -28,6 +27,8 @@ from cradle_lib.display.theme import (
     theme,
 )
 from cradle_lib.errors import BookError
+
+from .markup import Markup
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = ["cost $1 and $2", "<script>&amp;", "plain_text"]
@@ -139,24 +140,11 @@ def test_names_are_shown_as_they_are() -> None:
     assert not ElementTree.fromstring(picture.svg).findall(f".//{SVG}script")
 
 
-class Images(HTMLParser):
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self.found: list[dict[str, str | None]] = []
-        self.tags: set[str] = set()
-        self.feed(source)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        if tag == "img":
-            self.found.append(dict(attrs))
-
-
 def test_the_page_gets_the_drawing_with_its_alternative_text() -> None:
     picture = shown(bars())
-    parsed = Images(picture._repr_html_())
+    parsed = Markup(picture._repr_html_())
     assert parsed.tags == {"figure", "img", "figcaption"}
-    [image] = parsed.found
+    [image] = parsed.all("img")
     assert image["alt"] == 'Bars, "quoted" <b>.'
     assert base64.b64decode((image["src"] or "").partition(";base64,")[2]) == picture.svg
     assert repr(picture) == 'Figure: Three <bars>. Bars, "quoted" <b>.'

@@ -12,7 +12,6 @@ import pytest
 from cradle_extras.label_studio.exports import read_exports
 from cradle_extras.label_studio.study import Study, plan_study
 from cradle_extras.label_studio.tasks import write_tasks
-from cradle_lib.annotation.table import Annotation, Annotations, read_annotations, write_annotations
 from cradle_lib.corpus import Corpus, load_corpus, read_release
 from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import Outcome, load_predictions, load_registry, read_journal
@@ -183,22 +182,6 @@ def test_annotations_of_two_tasks_that_changed_places(
             mutant[place]["annotations"][0]["result"] = result
         path = _put(tmp_path / "export.json", as_json(mutant))
         assert attempt(lambda p=path: read_exports([p], study, corpus)) is None
-
-
-@pytest.mark.parametrize("ending", [".parquet", ".csv"])
-def test_a_damaged_table_of_annotations(corpus: Corpus, tmp_path: Path, ending: str) -> None:
-    entries = (
-        Annotation(d.id, name, "one", 1, "annotator", tuple(t.mask for t in d.turns))
-        for d in corpus
-        for name in ("A", "B")
-    )
-    path = tmp_path / f"table{ending}"
-    write_annotations(Annotations.of(corpus, entries), path)
-    content = path.read_bytes()
-    assert len(read_annotations(path, corpus).entries) == 2 * len(corpus)
-    for rng in cases(f"table{ending}"):
-        path.write_bytes(damaged(content, rng))
-        attempt(lambda: read_annotations(path, corpus))
 
 
 def _put(path: Path, content: bytes) -> Path:

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.display.table import Table
 from cradle_lib.display.theme import Picture
-from cradle_lib.labels import ALERT_MASK
 from cradle_lib.scoring.thresholds import thresholds
 
 from .test_notebooks import show
@@ -34,15 +33,6 @@ def run(corpus: Corpus, make_run: Callable[..., Predictions]) -> Predictions:
         stored.append([{branch: math.log(0.1 * share) for branch, share in shares.items()}])
     silent = make_run("keyword", np.zeros(len(corpus.gold), dtype=np.uint16))
     return replace(silent, choices=tuple(stored), answers=("none",) * len(stored))
-
-
-def stripped(run: Predictions, kept: int) -> Predictions:
-    """The same run over the same dialogues with other gold labels: only some are kept."""
-    dialogues = tuple(
-        Dialogue(d.index, tuple(replace(t, mask=t.mask & kept) for t in d.turns))
-        for d in run.corpus
-    )
-    return replace(run, corpus=replace(run.corpus, dialogues=dialogues))
 
 
 def page(run: Predictions) -> list[Any]:
@@ -91,31 +81,3 @@ def test_a_run_with_choices_has_figures_and_the_thresholds_that_find_enough(
     )
     for end in ("value", "low", "high"):
         assert same.iloc[0][end] == pytest.approx(projected[end])
-
-
-def test_the_page_tells_a_bias_and_writes_shares_without_exponents(run: Predictions) -> None:
-    # Of every ten turns on three a label is likelier than none.
-    shares = [0.6 if turn % 10 < 3 else 0.2 for turn in range(len(run.choices))]
-    branches = [{"none": 1 - p, "al": 0.9 * p, "con": 0.1 * p} for p in shares]
-    choices = tuple([{b: math.log(0.012341 * p) for b, p in each.items()}] for each in branches)
-    decoding = {"mode": "constrained", "none_bias": 1.4}
-    record = run.record.model_copy(update={"decoding": decoding})
-    shown = page(replace(run, choices=choices, record=record))
-    assert "have a median of 1.234 % of" in " ".join(table_of(shown, "probabilities of").notes)
-    notes = table_of(shown, "thresholds and their").notes
-    assert [note for note in notes if "none_bias" in note] == ["none_bias is 1.4."]
-
-
-def test_what_is_nowhere_gold_has_no_curve(run: Predictions) -> None:
-    shown = page(stripped(run, ALERT_MASK))
-    [figure] = figures_of(shown, "recall and share of other turns flagged")
-    assert "for an alert" in figure.alt
-    assert "for a confirm" not in figure.alt
-    assert "nan" not in figure.alt
-    table = table_of(shown, "thresholds and their scores")
-    confirms = [
-        row
-        for row, group in zip(table.rows, table.groups, strict=True)
-        if "A confirm: 0 of" in group
-    ]
-    assert [row[2].text for row in confirms] == ["\N{EN DASH}"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cradle_lib.labels import CONFIRM_MASK
-from cradle_lib.scoring.conventions import LEVELS, Conventions, Level, Unparsed
+from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
 
 from .made_runs import AO, DVP, SHO, counted
 
@@ -96,37 +96,3 @@ def test_a_wrong_turn_is_two_errors_at_turn_level_and_none_at_dialogue_level() -
     whole = counted(gold, predicted, dialogue_of, 1, level="dialogue")
     assert whole.tallies.sum(axis=(0, 1)).tolist() == [1, 0, 0]
     assert whole.sets.tolist() == [[1, 1, 1]]
-
-
-@pytest.mark.parametrize(
-    ("unparsed", "turn", "dialogue"),
-    [
-        # Three turns: a hit, an unreadable answer on a turn with DV, and one on an empty turn.
-        # Union of the gold labels: {SH, DV}; of the tags: {SH}.
-        ("miss", [3, 1, 1], [1, 0, 1 / 2]),
-        ("none", [3, 2, 2], [1, 0, 1 / 2]),
-        ("exclude", [1, 1, 1], [1, 1, 1]),
-    ],
-)
-def test_unreadable_answers_follow_the_convention(
-    unparsed: Unparsed, turn: list[float], dialogue: list[float]
-) -> None:
-    for level, sets in (("turn", turn), ("dialogue", dialogue)):
-        result = counted(
-            [SHO, DVP, 0],
-            [SHO, 0, 0],
-            [0, 0, 0],
-            1,
-            level=level,
-            conventions=Conventions(unparsed=unparsed),
-            answered=[True, False, False],
-        )
-        assert result.sets.tolist() == [sets]
-
-
-def test_an_unreadable_answer_predicts_nothing_and_agrees_with_nothing() -> None:
-    result = counted([SHO], [SHO], [0], 1, answered=[False])
-    assert result.tallies.sum(axis=(0, 1)).tolist() == [0, 0, 1]
-    answered = [True, False, True, True]
-    result = counted([0] * 4, [0] * 4, [0, 0, 1, 1], 2, level="dialogue", answered=answered)
-    assert result.sets.tolist() == [[1, 0, 0], [1, 1, 1]]

@@ -4,16 +4,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import bootstrap
-from sklearn.metrics import accuracy_score, f1_score, jaccard_score
 
 from cradle_lib.scoring.counts import Counts
 from cradle_lib.scoring.scores import scores
 from cradle_lib.statistics.bootstrap import Estimate, bounds
 from cradle_lib.statistics.bootstrap import bootstrap as our_bootstrap
 from cradle_lib.statistics.occurrences import Masks
-from cradle_lib.statistics.weighted_sums import draw_blocks, draw_weights
 
-from .made_runs import bits, counted
+from .made_runs import counted
 
 
 def sample(dialogues: int = 40, seed: int = 1) -> tuple[Masks, Masks, NDArray[np.int64]]:
@@ -29,26 +27,6 @@ def sample(dialogues: int = 40, seed: int = 1) -> tuple[Masks, Masks, NDArray[np
 
 def scored(counts: Counts, draws: int, seed: int = 0) -> dict[str, Estimate]:
     return our_bootstrap(counts.rows, lambda t: scores(t)._asdict(), draws=draws, seed=seed)
-
-
-def test_a_draw_scores_like_scikit_learn_on_the_dialogues_that_were_drawn() -> None:
-    gold, predicted, dialogue_of = sample()
-    rows = counted(gold, predicted, dialogue_of, 40).rows
-    totals = np.concatenate(list(draw_blocks(rows, 9, 7)))
-    drawn = scores(totals)
-    block = draw_weights(np.random.default_rng(7), 9, 40)
-    for draw, taken in enumerate(block.astype(int)):
-        rows = np.concatenate(
-            [np.flatnonzero(dialogue_of == d) for d in np.repeat(np.arange(40), taken)]
-        )
-        truth, guess = bits(gold[rows]), bits(predicted[rows])
-        for name, value in (
-            ("exact_match", accuracy_score(truth, guess)),
-            ("jaccard", jaccard_score(truth, guess, average="samples", zero_division=1.0)),
-            ("micro_f1", f1_score(truth, guess, average="micro")),
-            ("macro_f1", f1_score(truth, guess, average="macro", zero_division=0.0)),
-        ):
-            assert getattr(drawn, name)[draw] == pytest.approx(value, abs=1e-12)
 
 
 def test_bounds_agree_with_scipys_percentile_bootstrap() -> None:

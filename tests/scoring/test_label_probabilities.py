@@ -126,12 +126,6 @@ def test_a_confirm_after_an_alert_is_seen() -> None:
     assert probability(found, ALERT_MASK) == pytest.approx(1 - 0.2 * 0.85 * (1 - 0.1 / 14))
 
 
-def test_what_follows_a_branch_that_was_not_taken_is_shared_evenly() -> None:
-    found = slot_probabilities([logs(none=0.5, alert=0.2, confirm=0.3)], "none")
-    assert found is not None
-    assert found[0] == pytest.approx([0.1, 0.1, *[0.3 / 14] * 14])
-
-
 def test_shares_are_among_the_branches_however_unlikely_they_are() -> None:
     fork = {"none": -2000.0, "alert": -2001.0, "confirm": -2001.0}
     found = slot_probabilities([fork], "none")

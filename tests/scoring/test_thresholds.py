@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
@@ -20,12 +19,9 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from cradle_lib.corpus import Corpus, Dialogue, Turn, load_corpus
-from cradle_lib.detection import Predictions, load_predictions
+from cradle_lib.detection import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, parse
-from cradle_lib.paths import SHIPPED_RUNS
-from cradle_lib.record import Record
 from cradle_lib.scoring.conventions import STAGES
 from cradle_lib.scoring.label_probabilities import (
     probability,
@@ -38,32 +34,19 @@ from cradle_lib.scoring.thresholds import (
     thresholds,
 )
 
+from .made_runs import make_corpus, make_predictions
+
 Stored = tuple[list[dict[str, float]], str]
 GOLD = [0, BITS["alert_ongoing"], BITS["confirm_SH_past"], 3]
 
 
 def made(rows: list[list[tuple[int, Stored | None]]], name: str = "tiny") -> Predictions:
     """A run over dialogues of (gold mask, forks and answer) turns."""
-    corpus = Corpus(
-        name,
-        tuple(
-            Dialogue(i, tuple(Turn(j, j, "User", "hm", gold) for j, (gold, _) in enumerate(turns)))
-            for i, turns in enumerate(rows)
-        ),
-    )
-    stored = [answer for turns in rows for _, answer in turns]
-    answers = tuple("none" if each is None else each[1] for each in stored)
-    record = Record.create(
-        model="m", name="M", group="embedded", engine="wave", prompt="turn",
-        prompt_hash="0" * 16, decoding={"mode": "constrained"}, corpus=name,
-        corpus_fingerprint=corpus.fingerprint,
-    )  # fmt: skip
-    size = len(stored)
-    masks = np.array([parse(answer) for answer in answers], np.uint16)
-    return Predictions(
-        record, corpus, masks, np.zeros(size, np.uint8), answers, size,
-        tuple(None if each is None else each[0] for each in stored),
-    )  # fmt: skip
+    corpus = replace(make_corpus([[("U", gold) for gold, _ in turns] for turns in rows]), name=name)
+    stored = [answer or (None, "none") for turns in rows for _, answer in turns]
+    run = make_predictions(corpus, [parse(answer) for _, answer in stored])
+    forks, answers = zip(*stored, strict=True)
+    return replace(run, answers=answers, choices=forks)
 
 
 def silent(none: float, alert: float, confirm: float) -> Stored:
@@ -192,41 +175,6 @@ def test_tenths_are_those_of_scikit_learn() -> None:
         assert part["size"].sum() == len(positive)
         # A tenth without any positive turn has no interval.
         assert ((part["low"] <= part["value"]) | (part["value"] == 0)).all()
-
-
-def test_the_highest_threshold_that_finds_enough_is_that_of_a_search_through_the_journal() -> None:
-    corpus = load_corpus("surrogate", "test")
-    path = SHIPPED_RUNS / corpus.name / "smollm2-135m-constrained.jsonl"
-    gold = {(d.id, turn.turn_id): turn.mask for d in corpus for turn in d.user_turns}
-    turns = []
-    for line in map(json.loads, path.read_text().splitlines()):
-        # A run that was resumed has a second header.
-        if "record" not in line:
-            odds = {branch: math.exp(p) for branch, p in line["choices"][0].items()}
-            positive = bool(gold[line["dialogue"], line["turn"]])
-            turns.append((1 - odds["none"] / sum(odds.values()), positive))
-    positives = sum(positive for _, positive in turns)
-    shares = (0.5, 0.9, 1.0)
-    found = chosen_thresholds([load_predictions(path, corpus)], recalls=shares, draws=0)
-    for share in shares:
-        hits = flagged = 0
-        lowest = None
-        for chance, positive in sorted(turns, reverse=True):
-            # Turns of equal probability are flagged together.
-            if hits >= share * positives and chance != lowest:
-                break
-            hits, flagged, lowest = hits + positive, flagged + 1, chance
-        point = found[
-            (found["wanted"] == "any") & (found["point"] == f"recall of {100 * share:.0f} %")
-        ]
-        assert point["threshold"].tolist() == pytest.approx([lowest] * 4, rel=1e-9)
-        assert point.set_index("measure")["value"].drop("f1").to_dict() == pytest.approx(
-            {
-                "recall": hits / positives,
-                "precision": hits / flagged,
-                "flagged": (flagged - hits) / (len(turns) - positives),
-            }
-        )
 
 
 def test_a_threshold_is_chosen_on_dev_and_scored_elsewhere() -> None:

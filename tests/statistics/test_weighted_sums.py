@@ -75,14 +75,6 @@ def test_sums_depend_neither_on_the_number_of_draws_nor_on_the_blocks(
     resampling._kept.cache_clear()
 
 
-def test_a_draw_takes_as_many_dialogues_as_there_are_each_equally_often() -> None:
-    taken = draw_weights(np.random.default_rng(0), 4000, 30)
-    assert (taken.sum(axis=1) == 30).all()
-    # Counts are binomial(30, 1/30): mean 1, variance 29/30.
-    assert taken.mean(axis=0) == pytest.approx(np.ones(30), abs=0.08)
-    assert taken.var() == pytest.approx(29 / 30, abs=0.02)
-
-
 def test_the_draws_of_a_seed_are_those_of_earlier_versions() -> None:
     # Whoever repeats a published interval needs the same draws: written down once, by hand.
     block = draw_weights(np.random.default_rng(0), 2, 6)

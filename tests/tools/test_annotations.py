@@ -60,16 +60,6 @@ def test_every_dialogue_ends_as_the_paper_counts(result: Adjudication) -> None:
     assert published("adjudication.final_mismatch") == 600 - exact - resolved
 
 
-def test_two_teams_label_a_hundred_and_fifty_dialogues_in_each_round(shipped: Annotations) -> None:
-    size = published("annotation.dialogues_per_round_and_team")
-    for team, number in GROUPS:
-        assert sum(len(p.dialogues) for p in pairs(shipped, team=team, round_=number)) == size
-    for entries in shipped.by_dialogue.values():
-        own = {e.annotator for e in entries if e.role == "annotator"}
-        assert own in ({"A", "B"}, {"C", "D"})
-        assert not own & {e.annotator for e in entries if e.role != "annotator"}
-
-
 def measured(shipped: Annotations, team: str, number: int, units: Units) -> pd.DataFrame:
     chosen = pairs(shipped, team=team, round_=number)
     return agreement(chosen, units=units, draws=0).set_index(["measure", "label"])
