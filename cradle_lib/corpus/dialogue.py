@@ -235,7 +235,8 @@ class Corpus:
         every = sum(dialogue.mask > 0 for dialogue in self)
         return (
             f"{unasked:,} label{'s are' if unasked > 1 else ' is'} outside user turns and not "
-            f"scored: {asked:,} dialogues have a label on a user turn, {every:,} on any turn.",
+            f"scored. Over all labels, {asked:,} dialogues have one on a user turn, {every:,} on "
+            "any turn.",
         )
 
     @property

@@ -89,7 +89,7 @@ def banner(
     line = [f"{corpus.name} ({corpus.fingerprint})"]
     line += [names[0] if len(names) == 1 else f"{len(names)} runs"] * bool(names)
     rows = [("Corpus", f"{line[0]}, {_dialogues(len(corpus))}")]
-    rows += [("Runs", ", ".join(names))] * bool(names)
+    rows += [("Runs", "; ".join(names))] * bool(names)
     rows.append(("Page made from", f"{here}, cradle_lib {library_version()}"))
     rows += [("How it was scored", str(signature))] * bool(signature)
     notices = [("Surrogate corpus", SURROGATE_NOTICE)] * corpus.synthetic

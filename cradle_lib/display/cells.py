@@ -90,7 +90,11 @@ def write(number: float, how: str = "number") -> str:
     if unit == "dollars" and not decimals:
         return dollars(number)
     factor, sign, usual = UNITS[unit]
-    return f"{factor * number:{sign}z,.{int(decimals or usual)}f}"
+    number, places = factor * number, int(decimals or usual)
+    if sign:
+        # A difference that rounds to zero keeps its sign; one that is zero has a plus.
+        return f"{round(number, 6) + 0.0:{sign},.{places}f}"
+    return f"{number:z,.{places}f}"
 
 
 def in_order(column: pd.Series[Any]) -> list[Any]:

@@ -36,7 +36,7 @@ _IN_WORDS: Final = ("In words: ", "The first signature in words: ")
 _FOLDED: Final = ("Signature `", *_IN_WORDS)
 _TEMPLATE: Final = Path(__file__).with_name("table.html")
 #: The note on intervals over dialogues.
-RESAMPLED: Final = "Intervals reflect the choice of dialogues, not run-to-run variation."
+RESAMPLED: Final = "Intervals reflect the choice of dialogues only."
 
 
 @dataclass(frozen=True)

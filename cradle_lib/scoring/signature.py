@@ -88,8 +88,8 @@ class Signature:
     def long(self) -> str:
         """The long form, a sentence for people."""
         intervals = (
-            f"95 % bootstrap intervals, {self.draws:,} draws of dialogues with seed {self.seed} "
-            "(Wilson's for single labels)"
+            f"95 % bootstrap intervals of overall scores, {self.draws:,} draws of dialogues with "
+            f"seed {self.seed}"
             if self.draws and self.dialogues != 1
             else "no intervals"
         )

@@ -1,8 +1,8 @@
 """In which order a dialogue's stages come: alert before confirm, or not.
 
-The Alert-Confirm protocol expects an alert first and a confirm later. Each dialogue has exactly
-one order in the gold labels and exactly one in a run's predictions, by the first alert and the
-first confirm of any type; a table of the one against the other shows how a run predicts escalation.
+An event may be hinted at before it is plain, or be plain at once. Each dialogue has exactly one
+order in the gold labels and exactly one in a run's predictions, by the first alert and the first
+confirm of any type; a table of the one against the other shows how a run predicts escalation.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def test_a_banner_names_corpus_commit_and_signature(corpus: Corpus) -> None:
     shown = banner(corpus=corpus, runs=runs, signature="a|b", simulated=True)._repr_html_()
     line, _, fold = shown.partition("</summary>")
     assert "2 runs" in line
-    assert "One, Two" in fold
+    assert "One; Two" in fold
     assert "annotators of the surrogate are simulated" in fold
     # A name is no markup.
     parsed = Markup(shown)

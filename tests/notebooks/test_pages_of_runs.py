@@ -142,7 +142,8 @@ def test_confusions_are_counted_by_pair_of_labels(
     [stated] = [table for table in others if table.caption.startswith("Published values")]
     assert cells(stated, "Qwen2.5-72B")["Turns without gold labels: flagged (%)"].text == "24.5"
     assert cells(stated, "Qwen3-14B")["False negatives"].text == "442"
-    assert "18 to 23 times for Claude, GPT and gpt-oss-120b" in " ".join(stated.notes)
+    told = "Claude, GPT and gpt-oss-120b each take alert_ongoing for SI_passive_ongoing 18 to 23"
+    assert told in " ".join(stated.notes)
 
 
 def test_a_run_that_is_not_finished_is_said_to_be_so(
