@@ -52,14 +52,11 @@ def environment(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("environment")
     venv.create(home / "venv", with_pip=True)
     (wheel,) = built.glob("*.whl")
-    install(home, "--constraint", paths.ROOT / "requirements.lock", wheel)
-    return home
-
-
-def install(home: Path, *words: str | Path) -> None:
     quiet = ("-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check")
-    installed = done(home / "venv/bin/python", *quiet, *words, cwd=home)
+    allowed = ("--constraint", paths.ROOT / "requirements.lock")
+    installed = done(home / "venv/bin/python", *quiet, *allowed, wheel, cwd=home)
     assert installed.returncode == 0, installed.stderr
+    return home
 
 
 @pytest.fixture
@@ -70,12 +67,9 @@ def cradle(environment: Path, tmp_path: Path) -> Run:
     return lambda *words: done(environment / "venv/bin/cradle", *words, cwd=folder)
 
 
-@pytest.mark.parametrize("package", ["wheel", "source"])
 def test_a_baseline_is_run_and_scored_with_the_answers_of_a_checkout(
-    package: str, cradle: Run, built: Path, environment: Path, tmp_path: Path
+    cradle: Run, tmp_path: Path
 ) -> None:
-    if package == "source":
-        install(environment, "--force-reinstall", "--no-deps", *built.glob("*.tar.gz"))
     assert cradle("--version").stdout == f"cradle {library_version()}\n"
     made = cradle("infer", "--model", "keyword", "--out", tmp_path / "there.jsonl")
     assert made.returncode == 0, made.stderr

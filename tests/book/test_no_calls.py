@@ -45,8 +45,11 @@ disguised:
   group: baseline
 """
 
-COMMANDS = """
+PROGRAM = """
 import sys
+from pathlib import Path
+from cradle_lib.book.build import update
+from cradle_lib.book.plan import Project
 from cradle_lib.cli import main
 codes = []
 for line in sys.argv[1:]:
@@ -56,12 +59,8 @@ for line in sys.argv[1:]:
     except SystemExit as ended:
         codes.append(ended.code or 0)
 print("codes", *codes)
-"""
-UPDATE = """
-from pathlib import Path
-from cradle_lib.book.build import update
-from cradle_lib.book.plan import Project
-print(*update(Project(Path.cwd())).executed)
+if __name__ == "__main__":
+    print(*update(Project(Path.cwd())).executed)
 """
 
 
@@ -98,9 +97,11 @@ def place(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path
 
 
-def python(place: Path, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+def test_building_the_book_calls_no_service_and_shows_what_there_is(place: Path) -> None:
+    models = ("near", "far", "disguised")
+    asked = "infer --corpus mine.csv --sample 5 --max-cost 0.5 --yes --model "
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *(asked + model for model in models)],
         capture_output=True,
         text=True,
         check=False,
@@ -112,22 +113,13 @@ def python(place: Path, code: str, *arguments: str) -> subprocess.CompletedProce
             "CRADLE_CORPUS": "mine.csv",
         },
     )
-
-
-def test_building_the_book_calls_no_service_and_shows_what_there_is(place: Path) -> None:
-    models = ("near", "far", "disguised")
-    asked = "infer --corpus mine.csv --sample 5 --max-cost 0.5 --yes --model "
-    done = python(place, COMMANDS, *(asked + model for model in models))
-    assert done.stdout.endswith("codes 0 0 0\n"), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("codes 0 0 0\nruns\n"), done.stderr
+    # Ten user turns of each model, and none for the book.
     assert Counting.calls == 30
-    journals = {path: path.read_bytes() for path in (place / "runs" / "mine").glob("*.jsonl")}
-    assert len(journals) == 3
-    built = python(place, UPDATE)
-    assert built.returncode == 0, built.stderr
-    assert built.stdout.split() == ["runs"]
-    assert Counting.calls == 30
-    for path, content in journals.items():
-        assert path.read_bytes() == content
+    for model in models:
+        journal = place / "runs" / "mine" / f"{model}.jsonl"
+        assert len(journal.read_text().splitlines()) == 1 + 10
     page = (place / "book" / "sections" / "runs.ipynb").read_text()
     for system in ("Keyword", "Near", "Far", "Disguised"):
         assert f"{system}: record of the run." in page

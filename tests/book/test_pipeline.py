@@ -12,6 +12,7 @@ import pytest
 from cradle_lib.book.build import Update, update
 from cradle_lib.book.cache_key import Ingredients
 from cradle_lib.book.corpus import BookCorpus
+from cradle_lib.book.notebooks.execute import Job, execute
 from cradle_lib.book.plan import Project, load_plan
 from cradle_lib.errors import BookError
 
@@ -118,16 +119,11 @@ def test_a_page_reads_what_others_wrote_and_holds_no_time_and_no_machine(built: 
     assert ingredients["parameters"] == '{"models": ["a", "b"]}'
 
 
-def test_a_page_shows_its_values_and_results_first_and_the_code_below(project: Project) -> None:
+def test_a_page_has_its_values_and_replaces_the_page_of_its_old_name(project: Project) -> None:
     edit(project.plan, "page: words", "page: few")
     edit(project.toc, "sections/words", "sections/few")
     where = "import os\nprint(os.path.abspath('words.ipynb'))"
-    cells = [*WORDS, "more = 'two words'", "print(more)", where]
-    content = json.loads(notebook(cells))
-    content["cells"][3]["metadata"]["tags"] = ["finding"]
-    title = {"cell_type": "markdown", "id": "t", "metadata": {}, "source": "# Words\n\nWhy."}
-    content["cells"].insert(0, title)
-    write(project.notebooks / "words.ipynb", json.dumps(content))
+    write(project.notebooks / "words.ipynb", notebook([*WORDS, where]))
     foreign = project.sections / "mine.ipynb"
     write(foreign, notebook(["1"]))
 
@@ -138,15 +134,10 @@ def test_a_page_shows_its_values_and_results_first_and_the_code_below(project: P
     assert not (project.sections / "words.ipynb").exists()
     assert foreign.exists()
     page = json.loads((project.sections / "few.ipynb").read_text(encoding="utf-8"))
-    heading, headline, why, two, code, last, rest = page["cells"]
-    assert (heading["source"], why["source"]) == ("# Words", "Why.")
-    assert headline["metadata"]["tags"] == ["finding", "remove-input"]
-    shown = [text for cell in (headline, two, last) for text in cell["outputs"][0]["text"]]
     # No folder of this machine is named.
-    assert shown == ["two words\n", "2\n", "notebooks/words.ipynb\n"]
+    assert text_of(project.sections / "few.ipynb") == "2\nnotebooks/words.ipynb\n"
     values = f'{WORDS[0]}\n\n# Parameters\nname = "one.txt"'
-    assert code["source"] == f"{values}\n\n{WORDS[1]}"
-    assert rest["source"] == "\n\n".join(cells[2:])
+    assert page["cells"][1]["source"] == f"{values}\n\n{WORDS[1]}"
     assert page["metadata"]["cradle"]["source"] == "notebooks/words.ipynb"
 
 
@@ -178,7 +169,8 @@ def test_a_failing_notebook_is_told_in_four_lines_and_stops_only_what_needs_it(
 def test_a_dying_kernel_is_a_failure_like_any_other(project: Project) -> None:
     write(project.notebooks / "words.ipynb", notebook([*WORDS, "import os; os._exit(3)"]))
 
-    with pytest.raises(BookError, match="DeadKernelError: Kernel died") as caught:
-        bring(project)
+    [words, *_] = load_plan(project, MODELS, BookCorpus())
+    problem = execute(Job(project, words, {}))
 
-    assert len(str(caught.value).splitlines()) == 4
+    assert problem is not None
+    assert problem.splitlines()[2].startswith("  DeadKernelError: Kernel died")

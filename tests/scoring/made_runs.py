@@ -118,6 +118,21 @@ def counted(
     return count(rows, n, level=level, conventions=conventions)
 
 
+def systems(number: int, dialogues: int, seed: int, level: Level = "turn") -> list[Counts]:
+    """Systems of one kind: each finds half of the labels and makes up some of its own."""
+    generator = np.random.default_rng(seed)
+    owner = np.repeat(np.arange(dialogues), generator.integers(3, 9, size=dialogues))
+    size = len(owner)
+    every = (1 << np.arange(16)).astype(np.uint16)
+    gold = np.where(generator.random(size) < 0.3, generator.choice(every, size), 0)
+    found = []
+    for _ in range(number):
+        tags = np.where(generator.random(size) < 0.5, gold, 0)
+        tags = tags | np.where(generator.random(size) < 0.1, generator.choice(every, size), 0)
+        found.append(counted(gold, tags, owner, dialogues, level=level))
+    return found
+
+
 def bits(masks: ArrayLike) -> NDArray[np.int64]:
     """Spreads masks into zeros and ones. Shape (T, 16)."""
     return (np.array(masks, dtype=np.int64)[:, None] >> np.arange(16)) & 1

@@ -5,33 +5,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import bootstrap
 
-from cradle_lib.scoring.counts import Counts
 from cradle_lib.scoring.scores import scores
-from cradle_lib.statistics.bootstrap import Estimate, bounds
 from cradle_lib.statistics.bootstrap import bootstrap as our_bootstrap
-from cradle_lib.statistics.occurrences import Masks
+from cradle_lib.statistics.bootstrap import bounds
 
-from .made_runs import counted
-
-
-def sample(dialogues: int = 40, seed: int = 1) -> tuple[Masks, Masks, NDArray[np.int64]]:
-    generator = np.random.default_rng(seed)
-    dialogue_of = np.repeat(np.arange(dialogues), generator.integers(3, 9, size=dialogues))
-    turns = len(dialogue_of)
-    one = (1 << generator.integers(0, 16, size=turns)).astype(np.uint16)
-    gold = np.where(generator.random(turns) < 0.3, one, 0).astype(np.uint16)
-    predicted = np.where(generator.random(turns) < 0.6, gold, 0).astype(np.uint16)
-    predicted |= np.where(generator.random(turns) < 0.1, one, 0).astype(np.uint16)
-    return gold, predicted, dialogue_of
-
-
-def scored(counts: Counts, draws: int, seed: int = 0) -> dict[str, Estimate]:
-    return our_bootstrap(counts.rows, lambda t: scores(t)._asdict(), draws=draws, seed=seed)
+from .made_runs import systems
 
 
 def test_bounds_agree_with_scipys_percentile_bootstrap() -> None:
-    gold, predicted, dialogue_of = sample(dialogues=80)
-    counts = counted(gold, predicted, dialogue_of, 80)
+    [counts] = systems(1, 80, 1)
 
     def micro_f1(index: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
         return scores(counts.rows[index].sum(axis=-2)).micro_f1
@@ -44,7 +26,9 @@ def test_bounds_agree_with_scipys_percentile_bootstrap() -> None:
         vectorized=True,
         rng=np.random.default_rng(5),
     ).confidence_interval
-    ours = scored(counts, 3000)["micro_f1"]
+    ours = our_bootstrap(
+        counts.rows, lambda t: {"micro_f1": scores(t).micro_f1}, draws=3000, seed=0
+    )["micro_f1"]
     # Ends of two independent bootstraps: their own noise is about 0.002 here.
     assert float(ours.low) == pytest.approx(theirs.low, abs=0.005)
     assert float(ours.high) == pytest.approx(theirs.high, abs=0.005)

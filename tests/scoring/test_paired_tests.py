@@ -11,22 +11,7 @@ from cradle_lib.scoring.counts import Counts
 from cradle_lib.scoring.paired_tests import PairedTest, paired_tests
 from cradle_lib.scoring.scores import scores
 
-from .made_runs import counted
-
-
-def systems(number: int, dialogues: int, seed: int, level: Level = "turn") -> list[Counts]:
-    """Systems of one kind: each finds half of the labels and makes up some of its own."""
-    generator = np.random.default_rng(seed)
-    owner = np.repeat(np.arange(dialogues), generator.integers(3, 9, size=dialogues))
-    size = len(owner)
-    bits = (1 << np.arange(16)).astype(np.uint16)
-    gold = np.where(generator.random(size) < 0.3, generator.choice(bits, size), 0)
-    found = []
-    for _ in range(number):
-        tags = np.where(generator.random(size) < 0.5, gold, 0)
-        tags = tags | np.where(generator.random(size) < 0.1, generator.choice(bits, size), 0)
-        found.append(counted(gold, tags, owner, dialogues, level=level))
-    return found
+from .made_runs import systems
 
 
 @pytest.mark.parametrize("level", ["turn", "dialogue", "confirm"])
