@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from cradle_extras.bundle.archive import read_archive
-from cradle_extras.construction.writers.bank import Bank
 from cradle_extras.label_studio.text_folder import read_folder
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import is_hidden, replacing, visible_files
@@ -66,8 +65,6 @@ def test_files_that_programs_leave_are_hidden_from_readers_of_folders(tmp_path: 
         (folder / name).write_bytes(b"\x00\x05\x16\x07 User: not a dialogue")
     with pytest.raises(CorpusError, match="no text files found"):
         read_folder(folder)
-    with pytest.raises(CorpusError, match="no phrase file"):
-        Bank.load(folder)
     (folder / "a.b~c.txt").write_text("User: a\n", encoding="utf-8")
     assert [turn.text for turn in read_folder(folder).turns] == ["a"]
     for pattern in ("*", "**/*", "*/*.txt"):

@@ -82,7 +82,8 @@ def _text(bank: Bank, events: tuple[Event, ...], rng: random.Random) -> str:
     said: list[str] = []
     for section in sections:
         phrases = bank.sections[section]
-        said.append(finish(forms.say(phrases[int(rng.random() * len(phrases))], listener=False)))
+        phrase = phrases[int(rng.random() * len(phrases))]
+        said.append(finish(forms.expand(phrase.text, listener=False)))
     return " ".join([*dict.fromkeys(said), ENDINGS[int(rng.random() * len(ENDINGS))]])
 
 

@@ -8,7 +8,6 @@ from cradle_extras.construction.assemble import Construction
 from cradle_extras.construction.check import check_attempts, check_dialogues, contamination
 from cradle_extras.construction.construct import ATTEMPTS, construct, load_construction
 from cradle_extras.construction.plan import Kind, Plan, plan_dialogues
-from cradle_extras.construction.plan_files import plan_frame, read_plans, write_plans
 from cradle_extras.construction.posts import Posts, load_posts
 from cradle_extras.construction.repair import writing_prompts
 from cradle_extras.construction.scenarios import scenario_frame
@@ -33,10 +32,7 @@ __all__ = [
     "load_construction",
     "load_posts",
     "plan_dialogues",
-    "plan_frame",
-    "read_plans",
     "scenario_frame",
-    "write_plans",
     "writer_model",
     "writing_prompts",
 ]

@@ -10,22 +10,19 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from cradle_extras.construction.plan import Plan
 from cradle_extras.construction.plan_files import write_plans
 from cradle_extras.construction.validators.checks import Finding, rejecting
 from cradle_extras.construction.validators.draft import Draft, read_draft
 from cradle_lib.corpus import Corpus
-from cradle_lib.corpus.release import build_corpus
+from cradle_lib.corpus.release import build_corpus, write_release
 from cradle_lib.errors import CorpusError
-from cradle_lib.files import replacing, write_text
+from cradle_lib.files import write_text
 from cradle_lib.labels import format_mask
 
 Status = Literal["accepted", "rejected", "failed"]
 PLANS: Final = "plans.csv"
-_SCHEMA: Final = {"turn_id": pa.int64(), "text": pa.string(), "labels": pa.string()}
 
 
 @dataclass(frozen=True)
@@ -92,14 +89,21 @@ class Construction:
         Raises:
             CorpusError: If there is none.
         """
-        columns = self._columns()
-        if not columns["text"]:
+        rows: list[tuple[int, str, str]] = []
+        about: dict[str, list[str]] = {"dialogue_id": [], "scenario": [], "timing": []}
+        for outcome in self.outcomes:
+            if outcome.draft is not None:
+                own = outcome.draft.rows()
+                rows += own
+                about["dialogue_id"] += [outcome.plan.dialogue] * len(own)
+                about["scenario"] += [outcome.plan.scenario] * len(own)
+                about["timing"] += [outcome.plan.timing] * len(own)
+        if not rows:
             raise CorpusError(
                 f"no dialogue of {self.name} was accepted",
                 hint="`rejected.jsonl` says why; another writer may do better.",
             )
-        rows = zip(columns["turn_id"], columns["text"], columns["labels"], strict=True)
-        return build_corpus(rows, self.name, about=columns)
+        return build_corpus(rows, self.name, about=about)
 
     def to_frame(self) -> pd.DataFrame:
         """Gives the outcome of each plan.
@@ -159,11 +163,11 @@ class Construction:
 
         A corpus without dialogues is not written.
         """
-        columns = self._columns()
-        if columns["text"]:
-            save_table(columns, folder / "corpus.parquet", self.name)
+        path = folder / "corpus.parquet"
+        if self.counts["accepted"]:
+            write_release(self.corpus, path)
         else:
-            (folder / "corpus.parquet").unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
         rejected = [
             {
                 "dialogue": outcome.plan.dialogue,
@@ -183,47 +187,3 @@ class Construction:
         write_plans([outcome.plan for outcome in self.outcomes], folder / PLANS)
         content: dict[str, Any] = {"corpus": self.name} | self.record | dict(self.counts)
         write_text(folder / "record.json", json.dumps(content, indent=2) + "\n")
-
-    def _columns(self) -> dict[str, list[Any]]:
-        """The rows of the accepted dialogues, with the optional columns of a corpus file."""
-        plans = [o.plan for o in self.outcomes for _ in (o.draft.lines if o.draft else ())]
-        return {
-            **release_columns(self.outcomes),
-            "dialogue_id": [plan.dialogue for plan in plans],
-            "scenario": [plan.scenario for plan in plans],
-            "timing": [plan.timing for plan in plans],
-        }
-
-
-def release_columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
-    """Gives the rows of accepted dialogues, in the release's columns: a cell for each row."""
-    columns: dict[str, list[Any]] = {name: [] for name in _SCHEMA}
-    for outcome in outcomes:
-        for turn, line in enumerate(outcome.draft.lines if outcome.draft else ()):
-            columns["turn_id"].append(turn)
-            columns["text"].append(line.text if line.continues else f"{line.speaker}: {line.text}")
-            columns["labels"].append(format_mask(line.mask))
-    return columns
-
-
-def save_table(columns: dict[str, list[Any]], path: Path, notice: str) -> None:
-    """Writes cells by column to a parquet file: the same bytes for the same columns.
-
-    The ``notice`` in the file's metadata says where the file comes from.
-    """
-    fields = [
-        (name, _SCHEMA.get(name, pa.int64() if isinstance(cells[0], int) else pa.string()))
-        for name, cells in columns.items()
-    ]
-    schema = pa.schema(fields).with_metadata({"notice": notice})
-    with replacing(path) as part:
-        pq.write_table(
-            pa.Table.from_pydict(columns, schema=schema),
-            part,
-            version="2.6",
-            compression="zstd",
-            compression_level=19,
-            use_dictionary=["labels"] if "labels" in columns else False,
-            row_group_size=1 << 20,
-            data_page_version="1.0",
-        )

@@ -1,8 +1,7 @@
-"""``cradle construct``: plan dialogues, have them written, and check them."""
+"""``cradle construct``: have dialogues written, and check them."""
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -20,7 +19,7 @@ from cradle_lib.detection import Model
 from cradle_lib.scoring.output import json_rows
 
 app = typer.Typer(
-    help="Make dialogues from posts: plan, write and check them.",
+    help="Make dialogues from posts, and check them.",
     no_args_is_help=True,
 )
 
@@ -30,9 +29,6 @@ PostsOption = Annotated[
         "--posts",
         help="CSV, JSON lines or parquet with id, title, text, labels; default: those that ship.",
     ),
-]
-PlansOption = Annotated[
-    Path | None, typer.Option("--plans", help="Plans, which may be edited by hand.")
 ]
 KindOption = Annotated[
     str,
@@ -47,31 +43,9 @@ AgainstOption = Annotated[
 
 
 @app.command()
-def plan(
-    file: Annotated[Path, typer.Option("--out", help="CSV file to write.")],
-    posts: PostsOption = None,
-    kind: KindOption = "training",
-    seed: Annotated[int, typer.Option(help="Seed of all draws.")] = 0,
-    as_json: opt.Json = False,
-) -> None:
-    """Choose scenario, timing and turns for each post, before anything is written."""
-    plans = construction.plan_dialogues(_posts(posts), _kind(kind), seed=seed)
-    construction.write_plans(plans, file)
-    frame = construction.plan_frame(plans)
-    cells = pd.crosstab(frame["scenario"], frame["timing"]).reset_index()
-    if as_json:
-        content = {"plans": len(plans), "scenarios": json_rows(cells), "file": str(file)}
-        print_json(content)
-        return
-    print_table(cells, f"{len(plans):,} plans")
-    out.print(f"Plans: {paths.shown(file)}")
-
-
-@app.command()
 def write(
     folder: Annotated[Path, typer.Option("--out", help="Output folder.")],
     posts: PostsOption = None,
-    plans: PlansOption = None,
     kind: KindOption = "training",
     writer: Annotated[
         str,
@@ -83,15 +57,12 @@ def write(
     against: AgainstOption = None,
     max_cost: opt.MaxCost = None,
     yes: opt.Yes = False,
-    as_json: opt.Json = False,
 ) -> None:
     """Write, validate and repair dialogues. Stopped or killed, the same command resumes.
 
     Every plan ends accepted, rejected or failed. The exit status is 0 if all are accepted, else 1.
     """
-    found = _posts(posts)
-    planned = construction.read_plans(plans) if plans else None
-    planned = planned or construction.plan_dialogues(found, _kind(kind))
+    found, chosen = _posts(posts), _kind(kind)
     settings, options = opt.split_settings(given)
     model: str | Model = writer
     if writer != construction.PHRASE_BANK:
@@ -100,8 +71,8 @@ def write(
     with RunBar(writer, "dialogues", yes=yes) as bar:
         made = construction.construct(
             found,
-            writer=model,
-            plans=planned,
+            chosen,
+            model,
             against=others,
             out=folder,
             options=options,
@@ -109,15 +80,7 @@ def write(
             consent=bar.agree,
             max_cost=max_cost,
         )
-    if as_json:
-        content = {
-            "plans": len(made.outcomes),
-            "counts": dict(made.counts),
-            "findings": json_rows(made.findings()),
-        }
-        print_json(content)
-    else:
-        _show_outcomes(made, folder)
+    _show_outcomes(made, folder)
     if made.counts["accepted"] < len(made.outcomes):
         raise typer.Exit(1)
 
@@ -166,9 +129,4 @@ def _show_outcomes(made: Construction, folder: Path) -> None:
     if made.counts["accepted"] < len(made.outcomes):
         out.print(f"Not accepted, with all attempts: {paths.shown(folder / 'rejected.jsonl')}")
     if made.counts["accepted"]:
-        corpus = folder / "corpus.parquet"
-        out.print(f"Corpus: {paths.shown(corpus)}")
-        words = ["cradle", "annotate", "export", "--corpus", paths.shown(corpus)]
-        if made.outcomes[0].plan.kind == "training":
-            words = ["cradle", "data", "check", paths.shown(corpus)]
-        out.print(f"Next: {shlex.join(words)}")
+        out.print(f"Corpus: {paths.shown(folder / 'corpus.parquet')}")

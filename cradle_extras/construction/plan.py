@@ -1,8 +1,7 @@
 """What a dialogue will be, before a word of it is written.
 
 A plan fixes everything that can be counted: scenario, timing, who speaks on which row, and
-which labels stand where. A writer then only finds words for it. A plan is data: it is written to
-a file that people read and change.
+which labels stand where. A writer then only finds words for it.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380), Sec 3.1, 3.3 and Appendix D.1, Figures 11 and 12.
@@ -18,7 +17,7 @@ from typing import Final, Literal
 from cradle_extras.construction.posts import Post
 from cradle_extras.construction.scenarios import SCENARIOS, Scenario, fitting_scenarios
 from cradle_lib.errors import CorpusError
-from cradle_lib.labels import BITS, crisis_type, labels_of, temporal
+from cradle_lib.labels import BITS, crisis_type, labels_of, temporal, union
 
 Timing = Literal["early", "mid", "late"]
 Kind = Literal["annotated", "training"]
@@ -115,10 +114,7 @@ class Plan:
     @property
     def mask(self) -> int:
         """The confirms that the dialogue is to have."""
-        mask = 0
-        for step in self.steps:
-            mask |= step.mask if step.stage == "confirm" else 0
-        return mask
+        return union(step.mask for step in self.steps if step.stage == "confirm")
 
     @property
     def hint_only(self) -> bool:

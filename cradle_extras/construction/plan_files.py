@@ -1,4 +1,4 @@
-"""Plans as a file: CSV that people read and change.
+"""Plans as a file: CSV that people can read.
 
 A line of ``tags`` says which turn (from 1) carries what: ``5 alert SH.ongoing; 7 confirm
 SH.ongoing DV.past``. ``rows`` has one letter for each turn: ``U`` for the User, ``L`` for the
@@ -8,52 +8,28 @@ Listener.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pandas as pd
 
-from cradle_extras.construction.plan import KINDS, TIMINGS, VOICES, Event, Plan, Step
-from cradle_extras.construction.scenarios import SCENARIOS
+from cradle_extras.construction.plan import Event, Plan, Step
 from cradle_lib import paths
 from cradle_lib.corpus.tables import read_columns
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import write_text
-from cradle_lib.labels import CRISIS_TYPES, TEMPORAL_STATES, format_mask
+from cradle_lib.labels import format_mask
 
 COLUMNS: Final = (
     "dialogue", "post", "kind", "labels", "scenario", "timing", "voice", "rows", "tags",
 )  # fmt: skip
-_EVENT: Final = rf"(?:any|{'|'.join(CRISIS_TYPES)})\.(?:{'|'.join(TEMPORAL_STATES)})"
-_TAG: Final = re.compile(rf"(\d+) (alert|confirm)((?: {_EVENT})+)")
-# What a cell must look like, as regular expressions.
-_ALLOWED: Final = {
-    "dialogue": ".+",
-    "kind": "|".join(KINDS),
-    "scenario": "|".join(SCENARIOS),
-    "timing": "|".join(TIMINGS),
-    "voice": "|".join(VOICES),
-    "rows": "(?:Uu*|Ll*)+",
-}
-
-
-def plan_frame(plans: Sequence[Plan]) -> pd.DataFrame:
-    """Gives plans as a frame.
-
-    Args:
-        plans: Any number of them.
-
-    Returns:
-        One row for each, with the columns of the file (str).
-    """
-    return pd.DataFrame([_cells(plan) for plan in plans], columns=list(COLUMNS), dtype=str)
 
 
 def plan_text(plans: Sequence[Plan]) -> str:
     """Writes plans as CSV."""
-    return plan_frame(plans).to_csv(index=False, lineterminator="\n")
+    frame = pd.DataFrame([_cells(plan) for plan in plans], columns=list(COLUMNS))
+    return frame.to_csv(index=False, lineterminator="\n")
 
 
 def plan_fingerprint(plans: Sequence[Plan]) -> str:
@@ -66,31 +42,24 @@ def write_plans(plans: Sequence[Plan], path: Path) -> None:
     write_text(path, plan_text(plans))
 
 
-def read_plans(path: str | Path) -> list[Plan]:
-    """Reads plans from a CSV file, which may have been changed by hand.
+def read_plans(path: Path) -> list[Plan]:
+    """Reads the plans that :func:`write_plans` wrote.
 
     Raises:
         CorpusError: If the file can't be read, lacks a column, or a row is no plan; the message
             names the row.
     """
-    path = Path(path)
-    try:
-        columns = read_columns(path, COLUMNS)
-    except CorpusError as error:
-        hint = error.hint if error.row is not None else "Make it with `cradle construct plan`."
-        raise CorpusError(error.problem, path=paths.shown(path), row=error.row, hint=hint) from None
-    plans: dict[str, Plan] = {}
-    for row, cells in enumerate(zip(*(columns[name] for name in COLUMNS), strict=True)):
+    columns = read_columns(path, COLUMNS)
+    plans = []
+    for row in range(len(columns["dialogue"])):
+        cells = {name: columns[name][row] for name in COLUMNS}
         try:
-            plan = _plan(dict(zip(COLUMNS, map(str.strip, cells), strict=True)))
-            if plan.dialogue in plans:
-                raise ValueError(f"dialogue {plan.dialogue!r} occurs twice")
-        except ValueError as error:
-            raise CorpusError(
-                str(error), path=paths.shown(path), row=row, hint="Correct the row."
-            ) from None
-        plans[plan.dialogue] = plan
-    return [*plans.values()]
+            plans.append(_plan(cells))
+        except (ValueError, TypeError, KeyError) as error:
+            problem = f"the row is no plan ({error})"
+            hint = "Restore the file that `cradle construct` wrote."
+            raise CorpusError(problem, path=paths.shown(path), row=row, hint=hint) from None
+    return plans
 
 
 def _cells(plan: Plan) -> dict[str, str]:
@@ -112,23 +81,17 @@ def _cells(plan: Plan) -> dict[str, str]:
 
 
 def _plan(cells: dict[str, str]) -> Plan:
-    for name, pattern in _ALLOWED.items():
-        if not re.fullmatch(pattern, cells[name]):
-            raise ValueError(f"{name} is {cells[name]!r}, expected {pattern}")
     values: dict[str, Any] = dict(cells)
-    labels, tags = values.pop("labels"), values.pop("tags")
-    steps, places = [], []
-    for tag in filter(None, (part.strip() for part in tags.split(";"))):
-        found = _TAG.fullmatch(tag)
-        if not found or not 1 <= int(found[1]) <= len(values["rows"]):
-            raise ValueError(f"tag {tag!r}: expected such as '7 confirm SH.ongoing' of a turn")
-        stage: Any = found[2]
-        events = tuple(Event(*key.split(".")) for key in found[3].split())
-        if stage == "confirm" and any(event.type == "any" for event in events):
-            raise ValueError(f"tag {tag!r}: a confirm needs a crisis type")
-        steps.append(Step(stage, events))
-        places.append(int(found[1]) - 1)
-    plan = Plan(**values, steps=tuple(steps), places=tuple(places))
-    if format_mask(plan.mask) != labels:
-        raise ValueError(f"labels is {labels!r}, and the tags confirm {format_mask(plan.mask)!r}")
+    del values["labels"], values["tags"]
+    tags = [tag.split(" ") for tag in cells["tags"].split("; ") if tag]
+    plan = Plan(
+        **values,
+        steps=tuple(
+            Step(cast(Any, stage), tuple(Event(*key.split(".")) for key in keys))
+            for _, stage, *keys in tags
+        ),
+        places=tuple(int(turn) - 1 for turn, *_ in tags),
+    )
+    if _cells(plan) != cells:
+        raise ValueError(f"labels and tags of dialogue {plan.dialogue} do not fit together")
     return plan

@@ -20,8 +20,6 @@ from cradle_lib.corpus.tables import read_columns
 from cradle_lib.errors import CorpusError
 
 SHIPPED: Final = paths.DATA / "posts" / "posts.csv"
-# What the site that such posts come from allows at most.
-LONGEST: Final = 40_000
 _SEPARATORS: Final = re.compile(r"[;,|]")
 _NO_CRISIS: Final = frozenset({"", "no_crisis", labels.NONE})
 
@@ -122,9 +120,8 @@ def load_posts(path: str | Path = SHIPPED) -> Posts:
         The posts.
 
     Raises:
-        CorpusError: If the file can't be read or lacks a column; or if a post has no text, more
-            than 40,000 characters, an unknown label or the id of another. The message names the
-            row.
+        CorpusError: If the file can't be read or lacks a column; or if a post has no text, an
+            unknown label or the id of another. The message names the row.
     """
     path = Path(path)
     columns = read_columns(path, ("id", "text", "labels"), ("title",))
@@ -147,11 +144,6 @@ def _post(cells: dict[str, Any]) -> Post:
     name, title, text = (_text(cells.get(column)) for column in ("id", "title", "text"))
     if not name or not text:
         raise CorpusError(f"post {name} has no {'text' if name else 'id'}")
-    if len(text) > LONGEST:
-        raise CorpusError(
-            f"post {name} has {len(text):,} characters, expected at most {LONGEST:,}",
-            hint="Shorten it or take it out; look for a quote that is not closed.",
-        )
     try:
         return Post(name, title, text, post_mask(cells["labels"]))
     except CorpusError as error:

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from cradle_extras.construction.assemble import Outcome, release_columns, save_table
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from cradle_extras.construction.plan import Plan
 from cradle_extras.construction.validators.checks import check_draft, rejecting
 from cradle_extras.construction.validators.draft import Draft
@@ -74,10 +76,11 @@ def build_surrogate(
         )
         made[split] = _write(split, bank, apart, seed, mixes[split])
     for split in SPLITS:
-        save_table(release_columns(made[split][0]), out / f"{split}.parquet", NOTICE)
+        turns, texts, labels = zip(*made[split][0], strict=True)
+        columns = {"turn_id": turns, "text": texts, "labels": labels}
+        _save_table(columns, out / f"{split}.parquet")
     meta = [row for split in SPLITS for row in made[split][1]]
-    columns = {name: [row[name] for row in meta] for name in meta[0]}
-    save_table(columns, out / "meta.parquet", NOTICE)
+    _save_table({name: [row[name] for row in meta] for name in meta[0]}, out / "meta.parquet")
     sums = (
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
         for path in sorted(out.glob("*.parquet"))
@@ -94,16 +97,16 @@ def plan_split(split: str, seed: int = SEED) -> list[Plan]:
 
 def _write(
     split: str, bank: Bank, ledger: Ledger, seed: int, mix: Mix
-) -> tuple[list[Outcome], list[dict[str, Any]]]:
+) -> tuple[list[tuple[int, str, str]], list[dict[str, Any]]]:
     writer = PhraseBank(bank, mix, seed=f"{seed} {split}", test=split == "test", ledger=ledger)
-    outcomes, meta = [], []
+    rows, meta = [], []
     for plan in plan_split(split, seed):
         own = writer.dialogue_seed(plan.dialogue)
         lines, cases = writer.write(plan, own)
         draft = Draft(tuple(lines))
         if found := rejecting(check_draft(draft, plan.kind, plan, None)):
             raise CorpusError(f"{split} {plan.dialogue}: {found[0].validator}: {found[0].words}")
-        outcomes.append(Outcome(plan, draft))
+        rows += draft.rows()
         meta.append(
             {
                 "split": split,
@@ -115,7 +118,27 @@ def _write(
                 "cases": "; ".join(cases),
             }
         )
-    return outcomes, meta
+    return rows, meta
+
+
+def _save_table(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
+    """Writes cells by column to a parquet file: the same bytes for the same columns."""
+    fields = [
+        (name, pa.int64() if isinstance(cells[0], int) else pa.string())
+        for name, cells in columns.items()
+    ]
+    schema = pa.schema(fields).with_metadata({"notice": NOTICE})
+    with replacing(path) as part:
+        pq.write_table(
+            pa.Table.from_pydict(columns, schema=schema),
+            part,
+            version="2.6",
+            compression="zstd",
+            compression_level=19,
+            use_dictionary=["labels"] if "labels" in columns else False,
+            row_group_size=1 << 20,
+            data_page_version="1.0",
+        )
 
 
 if __name__ == "__main__":

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
 
-from cradle_extras.construction.posts import post_mask
 from cradle_lib.corpus import Corpus, Dialogue
-from cradle_lib.errors import CorpusError
-from cradle_lib.labels import BITS, format_mask
+from cradle_lib.labels import BITS, format_mask, mask_of
 
 _LINE: Final = re.compile(r"(User|Listener):[ \t]*(.*)")
 _OTHER_NAME: Final = re.compile(r"\W*([A-Z][\w .-]{0,24}|user|listener)\W{0,3}:\s")
@@ -68,9 +66,20 @@ class Draft:
         """All that is said, a row a line."""
         return "\n".join(line.text for line in self.lines)
 
+    def rows(self) -> list[tuple[int, str, str]]:
+        """Gives the rows as a corpus file has them: number, text with the speaker, labels."""
+        return [
+            (
+                turn,
+                line.text if line.continues else f"{line.speaker}: {line.text}",
+                format_mask(line.mask),
+            )
+            for turn, line in enumerate(self.lines)
+        ]
+
 
 def read_draft(text: str) -> Draft:
-    """Reads a writer's complete answer; labels may be named as in CRADLE Bench."""
+    """Reads a writer's complete answer."""
     lines: list[Line] = []
     stray: list[tuple[Stray, int]] = []
     for raw in text.splitlines():
@@ -101,18 +110,10 @@ def _line(speaker: str, said: str, *, continues: bool = False) -> Line:
     text = said[: max(good.start() - 1, 0)].rstrip() if good else said
     if _TAG.search(text):
         return Line(speaker, text, continues=continues, badly_tagged=True)
-    mask, unknown = 0, []
-    for name in good[1].split("; ") if good else ():
-        if name in BITS:
-            mask |= BITS[name]
-            continue
-        try:
-            found = post_mask(name) if name.startswith("confirm_") else 0
-        except CorpusError:
-            found = 0
-        mask |= found
-        unknown += [] if found else [name]
-    return Line(speaker, text, mask, continues, unknown=tuple(unknown))
+    names = good[1].split("; ") if good else []
+    known = {name for name in names if name in BITS}
+    unknown = tuple(name for name in names if name not in BITS)
+    return Line(speaker, text, mask_of(known), continues, unknown=unknown)
 
 
 def write_line(line: Line) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from cradle_extras.construction.plan import TURNS, WINDOWS, Kind, Plan
 from cradle_extras.construction.posts import Post
 from cradle_extras.construction.validators.draft import Draft
-from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, format_mask
+from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, format_mask, union
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,7 @@ class Case:
     @property
     def confirmed(self) -> int:
         """All confirms of the dialogue."""
-        mask = 0
-        for line in self.draft.lines:
-            mask |= line.mask & CONFIRM_MASK
-        return mask
+        return union(line.mask for line in self.draft.lines) & CONFIRM_MASK
 
 
 def nothing_written(case: Case) -> Iterator[str]:

@@ -19,14 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cradle_lib.errors import CorpusError
-from cradle_lib.files import visible_files
-
 _SECTION: Final = re.compile(r"\[([A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*)\]")
-_PAIRED: Final = re.compile(r"slot\..+|.+\.replace")
 _SLOT: Final = re.compile(r"\{(@?)([A-Za-z][A-Za-z0-9_]*)\}")
 _MARK: Final = re.compile(rf"{_SLOT.pattern}|\(")
-_ALTERNATIVES: Final = re.compile(r"\([^()]*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,28 +41,16 @@ class Bank:
 
     @classmethod
     def load(cls, folder: Path) -> Bank:
-        """Reads every ``*.txt`` of a folder.
-
-        Raises:
-            CorpusError: If there is no phrase file, or one breaks the format or names a slot that
-                does not exist; the message names file and line.
-        """
-        files = visible_files(folder, "*.txt")
-        if not files:
-            raise CorpusError(
-                "no phrase file (*.txt) here", path=folder, hint="Give the phrase bank's folder"
-            )
+        """Reads every ``*.txt`` of a folder."""
         sections: dict[str, list[Phrase]] = {}
-        for path in files:
-            _read(path, sections)
-        for phrase in (phrase for phrases in sections.values() for phrase in phrases):
-            for _, slot in _SLOT.findall(f"{phrase.text} {phrase.other}"):
-                if not sections.get(f"slot.{slot}"):
-                    raise CorpusError(
-                        f"unknown slot {{{slot}}}",
-                        path=phrase.where,
-                        hint=f"Add a section [slot.{slot}] or correct the name",
-                    )
+        for path in sorted(folder.glob("*.txt")):
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+                text = line.strip()
+                if header := _SECTION.fullmatch(text):
+                    phrases = sections.setdefault(header[1], [])
+                elif text and not text.startswith("#"):
+                    own, arrow, other = (part.strip() for part in text.partition("=>"))
+                    phrases.append(Phrase(own, other if arrow else None, f"{path}:{number}"))
         return cls({name: tuple(phrases) for name, phrases in sections.items()})
 
     def named(self, pattern: str) -> list[str]:
@@ -95,46 +78,6 @@ class Bank:
         )
 
 
-def _read(path: Path, sections: dict[str, list[Phrase]]) -> None:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise CorpusError(
-            f"not UTF-8 at byte {error.start}", path=path, hint="Save the file as UTF-8"
-        ) from error
-    section = ""
-    for number, line in enumerate(lines, start=1):
-        text = line.strip()
-        if not text or text.startswith("#"):
-            continue
-        if header := _SECTION.fullmatch(text):
-            section = header[1]
-            sections.setdefault(section, [])
-            continue
-        own, arrow, other = (part.strip() for part in text.partition("=>"))
-        if problem := _problem(section, own, arrow, other):
-            raise CorpusError(
-                f"{problem}: {text[:60]!r}", path=f"{path}:{number}", hint="Correct the line"
-            )
-        sections[section].append(Phrase(own, other if arrow else None, f"{path}:{number}"))
-
-
-def _problem(section: str, own: str, arrow: str, other: str) -> str | None:
-    """Says what is wrong with a phrase, if anything."""
-    if not section or own.startswith("["):
-        return "expected a section such as [name.part]"
-    if not own or "=>" in other or (arrow and not _PAIRED.fullmatch(section)):
-        return "expected a phrase, or 'this => that' in a section of slots or replacements"
-    rest = _SLOT.sub("", f"{own} {other}")
-    if set(rest) & set("{}"):
-        return "a slot must look like {name} or {@name}"
-    while (outer := _ALTERNATIVES.sub("", rest)) != rest:
-        rest = outer
-    if set(rest) & set("(|)"):
-        return "alternatives are written (one|two), and brackets come in pairs"
-    return None
-
-
 @dataclass
 class SurfaceForms:
     """Turns phrases into text for one dialogue; a ``{@name}`` keeps its value throughout.
@@ -147,12 +90,11 @@ class SurfaceForms:
     pick: Callable[[int], int]
     kept: dict[str, tuple[str, str]] = field(default_factory=dict)
 
-    def say(self, phrase: Phrase, *, listener: bool) -> str:
-        """Makes one surface form; where the Listener speaks, slots take their second form."""
-        return self.expand(phrase.text, listener=listener)
-
     def expand(self, text: str, *, listener: bool) -> str:
-        """Makes one surface form of a text, with the blanks exactly as the text has them."""
+        """Makes one surface form of a text, with the blanks exactly as the text has them.
+
+        Where the Listener speaks, slots take their second form.
+        """
         parts, at = [], 0
         while mark := _MARK.search(text, at):
             parts.append(text[at : mark.start()])

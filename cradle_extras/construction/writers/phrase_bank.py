@@ -228,7 +228,7 @@ class _Dialogue:
         listener = speaker == "Listener"
         texts = []
         for section, phrase in zip(sections, phrases, strict=True):
-            text = self._forms.say(phrase, listener=listener)
+            text = self._forms.expand(phrase.text, listener=listener)
             if self._flip and _ABOUT_OTHERS.match(section):
                 text = self._writer.voices.flip(text)
             texts.append(text)
@@ -241,7 +241,7 @@ class _Dialogue:
         return self._writer.voices.style(
             finish(text),
             self._plan.voice,
-            partial(self._forms.say, listener=False),
+            partial(self._forms.expand, listener=False),
             self._rng,
             grave=move.kind in ("alert", "confirm", "after", "before"),
             light=move.kind in ("open", "topic", "chat", "close"),

@@ -34,7 +34,7 @@ _JOINED: Final = re.compile(r"(?:but|like|kinda|lowkey|,)$")
 # How often a voice's habit shows, per turn.
 _HABIT: Final = {"hedging": 0.6, "formal": 0.35, "slang": 0.5, "rambling": 0.6}
 
-Say = Callable[[Phrase], str]
+Expand = Callable[[str], str]
 
 
 def finish(text: str, *, lower: bool = False, stop: bool = True) -> str:
@@ -84,7 +84,7 @@ class Voices:
         ]
 
     def style(
-        self, text: str, voice: str, say: Say, rng: random.Random, *, grave: bool, light: bool
+        self, text: str, voice: str, expand: Expand, rng: random.Random, *, grave: bool, light: bool
     ) -> str:
         """Says a user's text, of one or more whole sentences, in a voice, and finishes it.
 
@@ -103,7 +103,7 @@ class Voices:
         elif chance < _HABIT.get(voice, 0.0) * (0.6 if grave else 1.0):
             tail = voice == "rambling" or (voice == "slang" and rng.random() < 0.3)
             section = f"voice.{voice}.{'tail' if tail else 'opener'}{'.grave' if grave else ''}"
-            text = self._add(text, section, say, rng, tail=tail)
+            text = self._add(text, section, expand, rng, tail=tail)
         return finish(text, lower=voice == "slang")
 
     def flip(self, text: str) -> str:
@@ -121,11 +121,13 @@ class Voices:
 
         return pattern.sub(swap, text)
 
-    def _add(self, text: str, section: str, say: Say, rng: random.Random, *, tail: bool) -> str:
+    def _add(
+        self, text: str, section: str, expand: Expand, rng: random.Random, *, tail: bool
+    ) -> str:
         phrases = self._bank.sections.get(section, ())
         if not phrases or not (tail or _STATEMENT.match(text)):
             return text
-        added = say(phrases[int(rng.random() * len(phrases))]).strip()
+        added = expand(phrases[int(rng.random() * len(phrases))].text).strip()
         if tail:
             return f"{text.rstrip('.')}{added}" if added[0] in ",;" else f"{text} {added}"
         if section == "voice.slang.opener" and not _JOINED.search(added):

@@ -50,7 +50,6 @@ class Keyword(Sequential):
         self.revision = f"lexicon:{checksum(LEXICON)}"
         self._past_by_default = set(sections.pop("past by default"))
         self._patterns = {name: _pattern(phrases) for name, phrases in sections.items()}
-        self._any = _pattern([phrase for name in CRISIS_TYPES for phrase in sections[name]])
 
     def reply(self, prompt: Prompt) -> Answer:
         """Tags the current turn, without what the history already shows."""
@@ -59,14 +58,6 @@ class Keyword(Sequential):
         if prompt.tagged & CONFIRM_MASK:
             found &= ~ALERT_MASK
         return Answer(text=format_mask(found))
-
-    def may_confirm(self, text: str) -> bool:
-        """Whether a text holds any crisis type's phrase at all: a quick look before :meth:`find`.
-
-        Args:
-            text: Any text, of one turn or many.
-        """
-        return any(self._any.search(piece) for piece in _sentences(text))
 
     def find(self, text: str) -> int:
         """Looks for the lexicon's phrases.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,23 +87,17 @@ def test_labels_that_no_scenario_fits_are_one_clear_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new"),
     [
-        (",training,", ",other,", "row 0: kind is 'other'"),
-        ("ULULULULULULULU", "ULX", "rows is 'ULX'"),
-        ("confirm SI_passive.ongoing", "confirm SI_passive.soon", "expected such as"),
-        ("confirm SI_passive.ongoing", "confirm SH.ongoing", "the tags confirm"),
-        ("p01,p01", ",p01", "dialogue is ''"),
-        ("\np02,", "\np01,", "row 1: dialogue 'p01' occurs twice"),
-        ("dialogue,", "dialog,", "column dialogue is missing"),
+        ("confirm SI_passive.ongoing", "confirm SH.ongoing"),
+        ("confirm SI_passive.ongoing", "confirm SI_passive.soon"),
+        (" confirm SI_passive.ongoing", ""),
     ],
 )
-def test_a_plan_changed_wrongly_is_refused_with_its_row(
-    tmp_path: Path, old: str, new: str, message: str
-) -> None:
+def test_a_damaged_plan_is_refused_with_its_row(tmp_path: Path, old: str, new: str) -> None:
     path = tmp_path / "plans.csv"
-    plans = plan_dialogues(load_posts())
-    plans[0] = replace(plans[0], scenario="S1")
-    path.write_text(plan_text(plans).replace(old, new, 1))
-    with pytest.raises(CorpusError, match=message):
+    text = plan_text(plan_dialogues(load_posts()))
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(CorpusError, match="row 0: the row is no plan"):
         read_plans(path)

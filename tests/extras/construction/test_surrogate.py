@@ -108,23 +108,6 @@ def test_the_test_split_has_the_published_counts() -> None:
         assert f"{statistics.fmean(unique):.2f} {statistics.pstdev(unique):.2f}" == density
 
 
-@pytest.mark.parametrize("split", ["train", "dev", "test"])
-def test_every_dialogue_follows_the_protocol(split: str) -> None:
-    for talk in talks(split):
-        assert set(Counter(talk.labels("confirm")).values()) <= {1}
-        if talk.scenario in ("S4", "S5"):
-            assert not [name for name in talk.labels() if name.endswith("_past")]
-        if not talk.labels("confirm"):
-            continue
-        # Walk backwards: an alert takes one of the confirms that are still to come.
-        to_come: Counter[str] = Counter()
-        for row in reversed(talk.rows):
-            for name in sorted(row.labels):
-                stage, state = name.split("_")[0], name.rsplit("_", 1)[1]
-                to_come[state] += 1 if stage == "confirm" else -1
-                assert to_come[state] >= 0
-
-
 @pytest.mark.parametrize(
     ("split", "dialogues", "rows"), [("train", 3058, 48557), ("dev", 420, 6679)]
 )
