@@ -37,6 +37,8 @@ _FOLDED: Final = ("Signature `", *_IN_WORDS)
 _TEMPLATE: Final = Path(__file__).with_name("table.html")
 #: The note on intervals over dialogues.
 RESAMPLED: Final = "Intervals reflect the choice of dialogues only."
+#: The note on values without one.
+ALIKE: Final = "No interval: the value is the same in all draws, or undefined in too many."
 
 
 @dataclass(frozen=True)
@@ -227,6 +229,9 @@ def _table(frame: pd.DataFrame, caption: str, layout: Layout, notes: tuple[str, 
     drawn = any(re.search(r"\|boot:[1-9]", line) for line in signatures)
     if drawn and "low" in data and data["low"].notna().any():
         below.append(RESAMPLED)
+        shares = data.get("unit", "share") != "count"
+        if (data["value"].notna() & data["low"].isna() & shares).any():
+            below.append(ALIKE)
     ranking = layout.best is not None and layout.best in layout.rows
     return Table(frame, caption, heads, cells, groups, tuple(below), ranking)
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from cradle_lib.display.cells import listed, with_code
 from cradle_lib.display.choice import Choice
 from cradle_lib.display.notice import Notice
-from cradle_lib.display.table import RESAMPLED, Table, show
+from cradle_lib.display.table import ALIKE, RESAMPLED, Table, show
 from cradle_lib.errors import BookError
 
 from .markup import Markup
@@ -347,6 +347,12 @@ def test_resampled_intervals_say_what_they_leave_out() -> None:
         data.attrs["signature"] = f"cradle|n:600|boot:{draws}|v0.1.0"
         notes = show(data, "All.", rows="system", columns="score").notes
         assert (RESAMPLED in notes) is said
+        assert ALIKE not in notes
+    one = pd.concat([frame, frame.assign(system="b", low=NAN, high=NAN)])
+    one.attrs = {"signature": "cradle|n:600|boot:9@0|v0.1.0"}
+    assert ALIKE in show(one, "All.", rows="system", columns="score").notes
+    counts = one.assign(unit=["share", "count"])
+    assert ALIKE not in show(counts, "All.", rows="system", columns="score").notes
 
 
 def test_numbers_and_names_lead_to_what_they_count_unless_it_is_0() -> None:
