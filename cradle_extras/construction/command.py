@@ -57,6 +57,7 @@ def write(
     against: AgainstOption = None,
     max_cost: opt.MaxCost = None,
     yes: opt.Yes = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Write, validate and repair dialogues. Stopped or killed, the same command resumes.
 
@@ -80,7 +81,11 @@ def write(
             consent=bar.agree,
             max_cost=max_cost,
         )
-    _show_outcomes(made, folder)
+    if as_json:
+        content = {"plans": len(made.outcomes), "counts": dict(made.counts)}
+        print_json(content | {"findings": json_rows(made.findings())})
+    else:
+        _show_outcomes(made, folder)
     if made.counts["accepted"] < len(made.outcomes):
         raise typer.Exit(1)
 

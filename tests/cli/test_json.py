@@ -80,11 +80,7 @@ def test_what_is_printed_is_json_and_nothing_else(tiny: Path, tmp_path: Path) ->
     counts = cradle("data", "check", tiny)["counts"]
     assert {item["name"]: item["found"] for item in counts}["dialogues"] == 3
     assert cradle("score", journal, "--corpus", tiny, "--draws", "5")["turn"]["turns"] == 6
-    plans = tmp_path / "plans.csv"
-    assert (
-        cradle("construct", "plan", "--out", plans)["plans"]
-        == len(plans.read_text().splitlines()) - 1
-    )
+    assert cradle("construct", "write", "--out", tmp_path / "c")["counts"]["accepted"] == 60
     cost = cradle("estimate", "--model", "gpt-5.1", "--corpus", tiny)
     assert cost["calls"] == 6
     assert 0 < cost["usual_cost"] < cost["highest_cost"] < 1
