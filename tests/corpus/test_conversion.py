@@ -18,8 +18,10 @@ from cradle_lib.corpus import Corpus, convert, load_corpus
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import format_mask
 
+# Turns are (speaker, text) or (speaker, text, labels).
+Dialogues = list[list[tuple[str, ...]]]
 # Two dialogues with the same content in every form.
-TURNS = [
+TURNS: Dialogues = [
     [("User", "Hello, é."), ("Listener", "Hi; what, then?"), ("User", "I am tired")],
     [("User", "Again"), ("Listener", "Yes")],
 ]
@@ -32,7 +34,7 @@ EMPTY = {"role": "user", "content": " "}
 IMAGE = '[{"type": "text", "text": "Again"}, {"type": "image_url", "url": ""}]'
 
 
-def said(corpus: Corpus) -> list[list[tuple[str, str]]]:
+def said(corpus: Corpus) -> Dialogues:
     return [[(turn.speaker, turn.text) for turn in dialogue.turns] for dialogue in corpus]
 
 
@@ -44,11 +46,23 @@ def chats(
     name: str = "messages",
     before: Sequence[Any] = (),
     after: Sequence[Any] = (),
+    dialogues: Dialogues = TURNS,
 ) -> list[dict[str, Any]]:
+    """Dialogues as objects with messages, and with ids if the turns have labels."""
     names = {"User": user, "Listener": listener}
     return [
-        {name: [*before, *({who: names[s], what: t} for s, t in dialogue), *after]}
-        for dialogue in TURNS
+        {
+            name: [
+                *before,
+                *(
+                    {who: names[s], what: t} | ({"labels": labels[0]} if labels else {})
+                    for s, t, *labels in dialogue
+                ),
+                *after,
+            ]
+        }
+        | ({"conversation_id": f"c{number}"} if len(dialogue[0]) > 2 else {})
+        for number, dialogue in enumerate(dialogues)
     ]
 
 
@@ -62,14 +76,15 @@ def table(
     user: str = "Patient",
     listener: str = "Therapist",
     first: int | None = None,
+    dialogues: Dialogues = TURNS,
 ) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=separator, lineterminator="\n")
     writer.writerow(head.split())
-    for number, dialogue in enumerate(TURNS):
-        for turn, (speaker, words) in enumerate(dialogue):
+    for number, dialogue in enumerate(dialogues):
+        for turn, (speaker, *words) in enumerate(dialogue):
             place = f"c{number}" if first is None else turn + first
-            writer.writerow((place, user if speaker == "User" else listener, words))
+            writer.writerow((place, user if speaker == "User" else listener, *words))
     return text.getvalue()
 
 
@@ -78,10 +93,15 @@ def release(head: str, first: int, end: str) -> str:
     return head + "".join(f'{n}{head[7]}"{text}"{end}\n' for n, text in rows)
 
 
-def transcript(user: str = "Patient", listener: str = "Therapist", colon: str = ": ") -> str:
+def transcript(
+    user: str = "Patient",
+    listener: str = "Therapist",
+    colon: str = ": ",
+    dialogues: Dialogues = TURNS,
+) -> str:
     names = {"User": user, "Listener": listener}
     return "\n".join(
-        "".join(f"{names[s]}{colon}{text}\n" for s, text in dialogue) for dialogue in TURNS
+        "".join(f"{names[s]}{colon}{text}\n" for s, text, *_ in dialogue) for dialogue in dialogues
     )
 
 
@@ -366,57 +386,23 @@ texts = st.text(
     min_size=1,
     max_size=12,
 ).map(lambda text: f"-{text}-")
-masks = st.one_of(st.just(0), st.integers(0, 0xFFFF))
+cells = st.one_of(st.just(0), st.integers(0, 0xFFFF)).map(format_mask)
 dialogues = st.lists(
-    st.lists(st.tuples(texts, masks), min_size=1, max_size=5), min_size=1, max_size=4
+    st.lists(st.tuples(texts, cells), min_size=1, max_size=5).map(
+        lambda turns: [(("User", "Listener")[n % 2], *turn) for n, turn in enumerate(turns)]
+    ),
+    min_size=1,
+    max_size=4,
 )
-Content = list[list[tuple[str, int]]]
-
-
-def as_chat(name: str, who: str, what: str, names: tuple[str, str]) -> Callable[[Content], bytes]:
-    def write_it(content: Content) -> bytes:
-        items = [
-            {
-                "conversation_id": f"c{number}",
-                name: [
-                    {who: names[turn % 2], what: text, "labels": format_mask(mask)}
-                    for turn, (text, mask) in enumerate(turns)
-                ],
-            }
-            for number, turns in enumerate(content)
-        ]
-        return lines(items).encode()
-
-    return write_it
-
-
-def as_table(separator: str, encoding: str) -> Callable[[Content], bytes]:
-    def write_it(content: Content) -> bytes:
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, delimiter=separator)
-        writer.writerow(("Conversation ID", "Turn", "Speaker", "Text", "Labels"))
-        for number, turns in enumerate(content):
-            for turn, (said_here, mask) in enumerate(turns):
-                who = ("Client", "Counselor")[turn % 2]
-                writer.writerow((f"c{number}", turn + 1, who, said_here, format_mask(mask)))
-        return text.getvalue().encode(encoding)
-
-    return write_it
-
-
-def as_transcript(content: Content) -> bytes:
-    return "\n\n".join(
-        "\n".join(f"{('Patient', 'Therapist')[n % 2]}: {text}" for n, (text, _) in enumerate(turns))
-        for turns in content
-    ).encode()
-
-
-FORMS = {
-    "messages.jsonl": as_chat("messages", "role", "content", ("user", "assistant")),
-    "conversations.jsonl": as_chat("conversations", "from", "value", ("human", "gpt")),
-    "semicolon.csv": as_table(";", "utf-8-sig"),
-    "tab.tsv": as_table("\t", "utf-16"),
-    "transcript.txt": as_transcript,
+HEADS = "Conversation_ID Speaker Text Labels"
+FORMS: dict[str, Callable[[Dialogues], bytes]] = {
+    "messages.jsonl": lambda found: lines(chats(dialogues=found)).encode(),
+    "conversations.jsonl": lambda found: lines(
+        chats("human", "gpt", "from", "value", "conversations", dialogues=found)
+    ).encode(),
+    "semicolon.csv": lambda found: table(";", HEADS, dialogues=found).encode("utf-8-sig"),
+    "tab.tsv": lambda found: table("\t", HEADS, dialogues=found).encode("utf-16"),
+    "transcript.txt": lambda found: transcript(dialogues=found).encode(),
 }
 
 
@@ -424,17 +410,13 @@ FORMS = {
 @given(dialogues, st.sampled_from([".csv", ".parquet"]))
 @pytest.mark.parametrize("form", FORMS)
 def test_dialogues_written_in_a_form_are_read_back(
-    form: str, tmp_path_factory: pytest.TempPathFactory, content: Content, ending: str
+    form: str, tmp_path_factory: pytest.TempPathFactory, content: Dialogues, ending: str
 ) -> None:
     folder = tmp_path_factory.mktemp("form")
     convert(write(folder, form, FORMS[form](content)), folder / f"out{ending}")
     found = load_corpus(folder / f"out{ending}")
-    assert said(found) == [
-        [(("User", "Listener")[n % 2], text) for n, (text, _) in enumerate(turns)]
-        for turns in content
-    ]
+    assert said(found) == [[turn[:2] for turn in turns] for turns in content]
     if form != "transcript.txt":
         assert [d.id for d in found] == [f"c{number}" for number in range(len(content))]
-        assert [[t.mask for t in d.turns] for d in found] == [
-            [mask for _, mask in turns] for turns in content
-        ]
+        labels = [[format_mask(t.mask) for t in d.turns] for d in found]
+        assert labels == [[turn[2] for turn in turns] for turns in content]

@@ -90,6 +90,7 @@ def test_each_help_line_is_one_tap_away_on_a_phone() -> None:
         assert crisis in about
     for line in help_lines["lines"]:
         assert line["ways"]
+        assert line["url"].startswith("https://")
         for way in line["ways"]:
             kind, number = way["address"].split("?")[0].split(":")
             assert kind == {"call": "tel", "text": "sms"}[way["words"].split()[0]]

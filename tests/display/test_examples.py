@@ -38,7 +38,7 @@ def excerpt(
 
 @pytest.fixture
 def examples(corpus: Corpus, runs: list[Predictions]) -> Examples:
-    return excerpt(corpus, runs, ("A title", 3, 0, 8))
+    return excerpt(corpus, runs, ("A <b>title", 3, 0, 8))
 
 
 def test_a_turn_cannot_become_markup(examples: Examples) -> None:

@@ -16,8 +16,6 @@ _CALM: Final = ("The bus was late again.", "none")
 _ALERT: Final = ("I don't know how to go on.", "alert_ongoing")
 _CONFIRM: Final = ("I have been hurting myself again.", "confirm_SH_ongoing")
 _PAST: Final = ("I used to hurt myself years ago.", "confirm_SH_past")
-# A label where no model is asked, as two rows of the release have one.
-_ORPHAN: Final = ("-Was that how you felt?", "alert_past")
 
 _ORDINARY: Final = (
     [_GREETING, _CALM, _REPLY, _ALERT, _REPLY, _CONFIRM],
@@ -32,7 +30,6 @@ SCRIPTS: Final[Mapping[str, Sequence[Script]]] = {
     "one label": [[_CALM, _REPLY, _CALM], [_CALM, _REPLY, _CONFIRM, _REPLY, _CALM]],
     "confirms only": [[_CALM, _REPLY, _CONFIRM], [_CALM, _PAST, _REPLY, _CONFIRM]],
     "twelve ordinary dialogues": [*_ORDINARY, *_ORDINARY, *_ORDINARY],
-    "a dialogue without a user turn": [_ORDINARY[0], [_GREETING, _ORPHAN]],
     "every user turn labelled": [[_ALERT, _REPLY, _CONFIRM], [_PAST]],
     "no user turn at all": [[_GREETING, _REPLY]],
 }
