@@ -101,7 +101,7 @@ class Construction:
         if not rows:
             raise CorpusError(
                 f"no dialogue of {self.name} was accepted",
-                hint="`rejected.jsonl` says why; another writer may do better.",
+                hint="Its `findings` say why; another writer may do better.",
             )
         return build_corpus(rows, self.name, about=about)
 
@@ -159,7 +159,7 @@ class Construction:
         return pd.DataFrame(rows, columns=["attempt", "turn", "speaker", "text", "labels"])
 
     def save(self, folder: Path) -> None:
-        """Writes corpus, rejected dialogues with all attempts, plans and record to a folder.
+        """Writes corpus, plans and record to a folder.
 
         A corpus without dialogues is not written.
         """
@@ -168,22 +168,6 @@ class Construction:
             write_release(self.corpus, path)
         else:
             path.unlink(missing_ok=True)
-        rejected = [
-            {
-                "dialogue": outcome.plan.dialogue,
-                "post": outcome.plan.post,
-                "status": outcome.status,
-                "reason": outcome.reason,
-                "attempts": [
-                    {"text": text, "found": [f"{f.validator}: {f.words}" for f in found]}
-                    for text, found in outcome.attempts
-                ],
-            }
-            for outcome in self.outcomes
-            if outcome.draft is None
-        ]
-        lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in rejected)
-        write_text(folder / "rejected.jsonl", "".join(lines))
         write_plans([outcome.plan for outcome in self.outcomes], folder / PLANS)
         content: dict[str, Any] = {"corpus": self.name} | self.record | dict(self.counts)
         write_text(folder / "record.json", json.dumps(content, indent=2) + "\n")

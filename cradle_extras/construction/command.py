@@ -132,6 +132,6 @@ def _show_outcomes(made: Construction, folder: Path) -> None:
         counts = findings.groupby(columns)["dialogue"].nunique().rename("dialogues")
         print_table(counts.sort_values(ascending=False).reset_index(), "Found in any attempt")
     if made.counts["accepted"] < len(made.outcomes):
-        out.print(f"Not accepted, with all attempts: {paths.shown(folder / 'rejected.jsonl')}")
+        out.print("The same command with --json lists every finding of each dialogue.")
     if made.counts["accepted"]:
         out.print(f"Corpus: {paths.shown(folder / 'corpus.parquet')}")

@@ -62,8 +62,8 @@ def construct(
         seed: Start of all draws.
         attempts: How often a dialogue is asked for, the first time included.
         against: Corpora that no dialogue may nearly equal, such as the test split.
-        out: Folder for the corpus, the rejected dialogues, plans, record and, for a language
-            model, the journal; ``None`` to write nothing, which a language model does not allow.
+        out: Folder for the corpus, plans, record and, for a language model, the journal with all
+            attempts; ``None`` to write nothing, which a language model does not allow.
         name: Name of the corpus; by default after posts, kind and writer.
         options: How many calls at once, for a service, or which device, for local weights.
         progress: Called at the start and after every attempt of a language model.

@@ -108,9 +108,7 @@ def export(
 
 @app.command("import")
 def import_(
-    exports: Annotated[
-        list[Path], typer.Argument(help="JSON or JSON-MIN exports of all projects.")
-    ],
+    exports: Annotated[list[Path], typer.Argument(help="JSON exports of all projects.")],
     corpus: opt.Corpus = "surrogate",
     split: opt.Split = "test",
     study: StudyOption = _STUDY,

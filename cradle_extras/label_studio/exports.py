@@ -3,8 +3,7 @@
 An export comes from people and from another program, so everything is checked: texts against the
 corpus, tasks against the plan. An export with an error is refused completely.
 
-Formats: Label Studio's ``JSON`` (a list of tasks with their annotations) and ``JSON-MIN`` (a
-flat list of annotations), plain or gzipped.
+The format is Label Studio's ``JSON``: a list of tasks with their annotations, plain or gzipped.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from cradle_extras.errors import first_fault
-from cradle_extras.label_studio.interface import CONTROL, OBJECT, title
+from cradle_extras.label_studio.interface import title
 from cradle_extras.label_studio.study import Study, read_json
 from cradle_extras.label_studio.tasks import TaskData, authored
 from cradle_lib import paths
@@ -32,7 +31,7 @@ _NAMES: Final = {title(label): label for label in LABELS} | {label: label for la
 #: is the same work as reading one's own. They are simulated; ``tools/annotations`` made them.
 SHIPPED: Final = paths.SURROGATE / "annotations"
 _EXPORT: Final = (
-    "Export the project as JSON or JSON-MIN, made of the tasks and the configuration that "
+    "Export the project as JSON, made of the tasks and the configuration that "
     "`cradle annotate export` wrote."
 )
 # Kinds of results without a label: arrows between turns, notes, grades. Unknown kinds are refused,
@@ -88,11 +87,11 @@ def read_exports(
 ) -> Annotations:
     """Reads exports of all projects of a study.
 
-    As in Label Studio's own JSON-MIN, an annotation that was skipped does not count, and neither
-    do drafts and predictions. Whoever skipped a task and submitted it has submitted it.
+    An annotation that was skipped does not count, and neither do drafts and predictions. Whoever
+    skipped a task and submitted it has submitted it.
 
     Args:
-        files: JSON or JSON-MIN exports, plain or gzipped (``.gz``).
+        files: JSON exports, plain or gzipped (``.gz``).
         study: The plan that the tasks were exported with.
         corpus: The dialogues.
         ignored: Takes the number of skipped annotations and of results that carry no label, such
@@ -152,27 +151,10 @@ def _tasks_in(path: Path) -> Iterator[tuple[str, _Task]]:
         known = isinstance(number, int | str)
         here = f"{path}, task {number!s:.40}" if known else f"{path}, item {position}"
         try:
-            task = _Task.model_validate(_nested(item))
+            task = _Task.model_validate(item)
         except ValidationError as error:
             raise CorpusError(first_fault(error), path=here, hint=_EXPORT) from None
         yield here, task
-
-
-def _nested(item: Any) -> Any:
-    """Gives an item of JSON-MIN, which is flat, as JSON has it; an item of JSON as it is."""
-    if not isinstance(item, dict) or "data" in item or "annotations" in item:
-        return item
-    marks = {"from_name": CONTROL, "to_name": OBJECT, "type": "paragraphlabels"}
-    regions = item.get(CONTROL, [])
-    if isinstance(regions, list):
-        regions = [{**marks, "value": region} for region in regions]
-    # JSON-MIN lists an untouched task like one that was submitted without labels.
-    submitted = isinstance(item.get("annotation_id"), int)
-    return {
-        "id": item.get("id"),
-        "data": item,
-        "annotations": [{"result": regions}] if submitted else [],
-    }
 
 
 def _dialogue_of(data: TaskData, here: str, study: Study, corpus: Corpus) -> Dialogue:

@@ -19,10 +19,7 @@ from cradle_lib.files import write_text
 
 
 class TaskData(BaseModel):
-    """What a task shows, and for whom it is: neither gold labels nor anybody's annotation.
-
-    JSON-MIN, which flattens, overwrites none of these fields.
-    """
+    """What a task shows, and for whom it is: neither gold labels nor anybody's annotation."""
 
     dialogue_id: str
     turns: list[dict[str, Any]]

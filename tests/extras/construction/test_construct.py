@@ -95,10 +95,6 @@ def test_a_service_that_fails_in_every_way_loses_no_plan(tmp_path: Path, sdk: st
     assert frame["reason"].iloc[2] == "nothing written"
     assert frame["attempts"].tolist() == [0, 0, 3, 2, 1, 1, 1, 1]
     assert sum(made.counts.values()) == len(FEW)
-    kept = [json.loads(line) for line in (tmp_path / "rejected.jsonl").read_text().splitlines()]
-    assert [(line["dialogue"], len(line["attempts"])) for line in kept] == [
-        (FEW.items[0].id, 0), (FEW.items[1].id, 0), (FEW.items[2].id, 3),
-    ]  # fmt: skip
 
 
 def test_a_repair_holds_the_attempt_and_the_validator_s_words(tmp_path: Path) -> None:
@@ -195,8 +191,6 @@ def test_what_can_t_write_is_refused(tmp_path: Path) -> None:
         construct(FEW, writer="openai:x", base_url="http://127.0.0.1:9/v1")
     with pytest.raises(CorpusError, match="which is not in"):
         construct(FEW, plans=plan_dialogues([Post("other", "", "Text.", 0)]))
-    with pytest.raises(CorpusError, match="no plan"):
-        construct(FEW, plans=[])
 
 
 def test_a_writing_goes_on_where_it_was_and_ends_after_its_attempts() -> None:

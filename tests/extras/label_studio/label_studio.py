@@ -79,9 +79,9 @@ class Server:
         self.call("POST", f"/api/projects/{project}/import", content)
         return project, self.tasks(project)
 
-    def export(self, project: int, kind: str, target: Path) -> Path:
+    def export(self, project: int, target: Path) -> Path:
         """Exports a project to a file."""
-        query = f"exportType={kind}&download_all_tasks=true"
+        query = "exportType=JSON&download_all_tasks=true"
         content = self.call("GET", f"/api/projects/{project}/export?{query}")
         target.write_text(json.dumps(content), encoding="utf-8")
         return target

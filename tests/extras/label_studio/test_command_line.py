@@ -137,25 +137,11 @@ def test_the_surrogates_study_ends_in_its_own_gold(tmp_path: Path, run: Run) -> 
     assert "All counts are those of the published test split." in done.out
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("import e.json --corpus c.csv", "no such file. `cradle annotate export` writes the plan"),
-        ("agreement t.csv --corpus c.csv --units turns", "no unit set 'turns'"),
-        # The endings come first: a table that is missing too is not what is told.
-        ("adjudicate none.csv --corpus c.csv --out gold.txt", "gold.txt: unknown ending"),
-        ("import e.json --corpus c.csv --study odd", "odd/study.json: can't be read"),
-    ],
-)
-def test_mistakes_are_told_in_a_line_and_exit_2(
-    command: str, message: str, tmp_path: Path, run: Run
-) -> None:
-    (tmp_path / "c.csv").write_text("turn_id,text,labels\n0,User: Hm.,none\n", encoding="utf-8")
-    (tmp_path / "t.csv").write_text("", encoding="utf-8")
-    (tmp_path / "odd" / "study.json").mkdir(parents=True)
-    done = run(f".venv/bin/cradle annotate {command}", tmp_path)
+def test_a_mistake_is_told_in_a_line_and_exits_2(tmp_path: Path, run: Run) -> None:
+    # The endings come first: a table that is missing too is not what is told.
+    done = run(".venv/bin/cradle annotate adjudicate none.csv --out gold.txt", tmp_path)
     assert done.code == 2
-    assert message in done.err
+    assert "gold.txt: unknown ending" in done.err
     assert "Traceback" not in done.err
 
 
@@ -168,7 +154,6 @@ def test_a_folder_is_read_and_a_line_without_a_speaker_is_named(folder: Path) ->
     bad = folder / "my-dialogues" / "talk-03.txt"
     for content, message in {
         "Hello there\n": r"talk-03\.txt:1: .*names no speaker",
-        "User: Hm.\n\nuser: No.\n": r"talk-03\.txt:3: found .*expected 'User:'",
         "\n": r"talk-03\.txt: there are no rows",
     }.items():
         bad.write_text(content, encoding="utf-8")

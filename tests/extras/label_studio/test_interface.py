@@ -11,7 +11,6 @@ import pytest
 from cradle_extras.label_studio.interface import (
     CONTROL,
     HOTKEYS,
-    definition,
     labelling_config,
     title,
 )
@@ -43,30 +42,10 @@ def test_label_studio_accepts_every_task_and_annotation(
                 count += bool(annotation["result"])
     assert count > 20
     assert not interface.validate_task({"data": {"text": "nothing that it shows"}})
-    annotation["result"] = [
-        {
-            "id": "x",
-            "from_name": CONTROL,
-            "to_name": "dialogue",
-            "type": "paragraphlabels",
-            "value": {"start": "0", "end": "0", "paragraphlabels": ["no such label"]},
-        }
-    ]
-    assert not interface.validate_annotation(annotation)
 
 
-def test_every_label_has_its_own_key_words_and_definition() -> None:
+def test_every_label_has_its_own_key_and_words() -> None:
     assert len({*HOTKEYS.values()}) == len(LABELS) == len({title(label) for label in LABELS})
     labels = list(ET.fromstring(labelling_config()).iter("Label"))
     assert [label.get("alias") for label in labels] == list(LABELS)
-    view = ET.fromstring(labelling_config())
-    control, shown = view.find(".//ParagraphLabels"), view.find(".//Paragraphs")
-    assert control is not None
-    assert control.get("choice") == "multiple"
-    assert shown is not None
-    assert shown.get("granularity") == "paragraph"
-    for label in labels:
-        assert label.get("hint") == definition(str(label.get("alias")))
-        assert label.get("hotkey") == HOTKEYS[str(label.get("alias"))]
-    assert title("confirm_SI_active_past") == "Confirm SI active: past"
-    assert title("alert_ongoing") == "Alert: ongoing"
+    assert [label.get("hotkey") for label in labels] == [HOTKEYS[label] for label in LABELS]

@@ -90,35 +90,6 @@ def given(annotations: Annotations) -> dict[tuple[str, str], tuple[int, ...]]:
     return {(entry.annotator, entry.dialogue): entry.masks for entry in annotations.entries}
 
 
-def test_what_two_people_submit_is_what_the_importer_reads(
-    server: label_studio.Server, corpus: Corpus, tmp_path: Path
-) -> None:
-    study = study_of(corpus, "A", "B")
-    every = [1 << index for index in range(16)]
-    submitted = {
-        ("A", "d0000"): (0, BITS["alert_past"], 0, 0, 0, every[5] | every[9], 0, 0, every[15]),
-        ("B", "d0000"): (every[2], 0, 0, every[0], 0, 0, every[6], 0, 0),
-        ("A", "d0001"): (0, 0, 0),
-        ("B", "d0001"): (sum(every), 0, 1),
-    }
-    projects = {}
-    for tasks in write_tasks(study, corpus, tmp_path, study.assignments):
-        projects[tasks.stem], numbers = server.project(tasks.stem, labelling_config(), tasks)
-        for (name, dialogue), masks in submitted.items():
-            if tasks.stem.endswith(name):
-                texts = corpus.dialogues[int(dialogue[1:])].turns
-                pairs = zip(texts, masks, strict=True)
-                result = [region(t.turn_id, mask, t.text) for t, mask in pairs if mask]
-                path = f"/api/tasks/{numbers[dialogue]}/annotations/"
-                server.call("POST", path, {"result": result})
-    for kind in ("JSON", "JSON_MIN"):
-        exports = [
-            server.export(project, kind, tmp_path / f"{name}-{kind}.json")
-            for name, project in projects.items()
-        ]
-        assert given(read_exports(exports, study, corpus)) == submitted
-
-
 def test_what_the_server_exports_beside_labels_is_ignored(
     server: label_studio.Server, corpus: Corpus, tmp_path: Path
 ) -> None:
@@ -131,7 +102,8 @@ def test_what_the_server_exports_beside_labels_is_ignored(
     project, numbers = server.project("Relations and skips", config, tasks)
     place = {name: f"/api/tasks/{number}" for name, number in numbers.items()}
 
-    first = [region(1, 1, TEXTS[1][1]), region(3, 2, TEXTS[3][1])]
+    every = (1 << len(BITS)) - 1
+    first = [region(1, 1, TEXTS[1][1]), region(3, every, TEXTS[3][1])]
     extra = [
         {"from_id": "turn1", "to_id": "turn3", "type": "relation", "direction": "right"},
         {"from_name": "why", "to_name": "dialogue", "type": "textarea", "value": {"text": ["?"]}},
@@ -146,13 +118,12 @@ def test_what_the_server_exports_beside_labels_is_ignored(
     server.call("POST", f"{place['d0001']}/drafts", {**other, "lead_time": 1})
     server.call("POST", "/api/predictions/", {"task": numbers["d0001"], **other})
 
-    masks = tuple({1: 1, 3: 2}.get(number, 0) for number in range(len(TEXTS)))
-    for kind, counted in (("JSON", [3, 2]), ("JSON_MIN", [0, 0])):
-        export = server.export(project, kind, tmp_path / f"{kind}.json")
-        ignored: Counter[str] = Counter()
-        found = given(read_exports([export], study, corpus, ignored=ignored))
-        assert found == {("A", "d0000"): masks, ("A", "d0001"): (0, 0, 0)}
-        assert [ignored["results without a label"], ignored["skipped annotations"]] == counted
+    masks = tuple({1: 1, 3: every}.get(number, 0) for number in range(len(TEXTS)))
+    export = server.export(project, tmp_path / "export.json")
+    ignored: Counter[str] = Counter()
+    found = given(read_exports([export], study, corpus, ignored=ignored))
+    assert found == {("A", "d0000"): masks, ("A", "d0001"): (0, 0, 0)}
+    assert [ignored["results without a label"], ignored["skipped annotations"]] == [3, 2]
 
 
 def turn(page: Page, number: int) -> None:
@@ -197,7 +168,6 @@ def test_labels_ticked_in_the_browser_arrive(
     expected = [0] * len(TEXTS)
     expected[3] = BITS["alert_ongoing"]
     expected[5] = mask_of(["confirm_DV_ongoing", "confirm_DV_past"])
-    for kind in ("JSON", "JSON_MIN"):
-        export = server.export(project, kind, tmp_path / f"{kind}.json")
-        found = given(read_exports([export], study, corpus))
-        assert found == {("A", "d0000"): tuple(expected), ("A", "d0001"): (0, 0, 0)}
+    export = server.export(project, tmp_path / "export.json")
+    found = given(read_exports([export], study, corpus))
+    assert found == {("A", "d0000"): tuple(expected), ("A", "d0001"): (0, 0, 0)}
