@@ -7,11 +7,14 @@ class lists to be ignored.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from cradle_lib.errors import EngineError
 
+# The number that causal masks contained, which older versions saved and which is computed today.
+_MASK: Final = re.compile(r"\.(attn|attention)\.masked_bias$")
 _REMEDY: Final = (
     "Save the whole model again with save_pretrained (`model._orig_mod` if it is compiled, "
     "`model.module` if it is wrapped, `model.merge_and_unload()` if it has an adapter), and use "
@@ -37,7 +40,7 @@ def require_all_tensors(lm: Any, info: Mapping[str, Any]) -> None:
     parts = []
     if missing := sorted(info["missing_keys"]):
         parts.append(f"the file lacks {_named(missing)} that the model needs")
-    if unexpected := sorted(info["unexpected_keys"]):
+    if unexpected := sorted(name for name in info["unexpected_keys"] if not _MASK.search(name)):
         parts.append(f"the file has {_named(unexpected)} that the model has no place for")
     wrong = [
         f"{name} is {list(there)} in the file and {list(needed)} by the configuration"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, MixtralConfig
+from transformers import AutoModelForCausalLM, GPT2Config, MixtralConfig
 
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local.local_engine import load_local
@@ -108,6 +108,24 @@ def test_tied_weights_need_no_output_layer_and_another_one_is_refused(
     assert "config.json ties lm_head.weight to model.embed_tokens.weight" in said
     neither = changed(tied, tmp_path / "neither", without("embed_tokens"))
     assert "model.embed_tokens.weight" in refusal(make_model(neither))
+
+
+def test_buffers_of_older_versions_are_no_fault(tmp_path: Path) -> None:
+    config = GPT2Config(vocab_size=400, n_embd=32, n_layer=1, n_head=4)
+    lm = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    lm.save_pretrained(tmp_path)
+    make_tokenizer(tmp_path, None)
+    tensors = load_file(tmp_path / FILE)
+    tensors["transformer.h.0.attn.bias"] = torch.ones(1, 1, 64, 64).tril().bool()
+    tensors["transformer.h.0.attn.masked_bias"] = torch.tensor(-1e4)
+    ids = torch.arange(20)[None]
+    # With the name of the decoder, and without it, as in the first checkpoints of this family.
+    for prefix in ("", "transformer."):
+        found = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+        save_file(found, tmp_path / FILE, metadata={"format": "pt"})
+        assert torch.equal(
+            load_local(make_model(tmp_path), Options()).lm(ids).logits, lm(ids).logits
+        )
 
 
 def test_every_expert_is_needed(tmp_path: Path) -> None:
