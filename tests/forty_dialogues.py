@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection import Predictions
 from cradle_lib.labels import BITS
-from cradle_lib.record import Record
+
+from .scoring.made_runs import make_predictions
 
 HOSTILE = "</details><script>alert('x')</script> & \"quoted\""
 
@@ -45,22 +47,12 @@ def make_run(corpus: Corpus) -> Callable[..., Predictions]:
     """Gives a function that makes a run from masks; every tenth answer is unparsed if asked."""
 
     def make(model: str, masks: np.ndarray, *, unparsed: bool = False) -> Predictions:
-        outcomes = np.zeros(len(masks), dtype=np.uint8)
+        outcomes = "".join("o" if place % 10 else "u" for place in range(len(masks)))
         if unparsed:
-            outcomes[::10] = 1
-            masks = np.where(outcomes == 0, masks, 0).astype(np.uint16)
-        record = Record.create(
-            model=model,
-            name=f"Model <{model}>",
-            group="baseline",
-            engine=model,
-            prompt="turn",
-            prompt_hash="0" * 16,
-            decoding={},
-            corpus=corpus.name,
-            corpus_fingerprint=corpus.fingerprint,
-        )
-        return Predictions(record, corpus, masks, outcomes, ("",) * len(masks), len(masks))
+            masks = np.where(np.arange(len(masks)) % 10, masks, 0)
+        run = make_predictions(corpus, masks, outcomes if unparsed else "", name=f"Model <{model}>")
+        about = {"model": model, "engine": model, "prompt": "turn"}
+        return replace(run, record=run.record.model_copy(update=about))
 
     return make
 

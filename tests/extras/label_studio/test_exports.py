@@ -23,6 +23,8 @@ from cradle_lib.annotation.table import (
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.errors import CorpusError
 
+from ...hostile.attack import altered, as_json, attempt, cases, damaged
+
 Files = dict[str, list[dict[str, Any]]]
 Make = Callable[[], Files]
 Write = Callable[[dict[str, Any]], list[Path]]
@@ -100,6 +102,18 @@ def test_what_is_wrong_is_refused_and_named(
     change(_labelled(files))
     with pytest.raises(CorpusError, match=message):
         read_exports(written(files), study, corpus)
+
+
+@pytest.mark.hostile
+def test_an_export_of_odd_values_is_read_or_refused_in_a_line(
+    exports: Make, written: Write, study: Study, corpus: Corpus
+) -> None:
+    paths = written(exports())
+    content = paths[0].read_bytes()
+    for rng in cases("export"):
+        for changed in (as_json(altered(json.loads(content), rng)), damaged(content, rng)):
+            paths[0].write_bytes(changed)
+            attempt(lambda: read_exports(paths, study, corpus))
 
 
 # As Label Studio 1.23.2 exports them from a configuration with these controls; the last one is on a
