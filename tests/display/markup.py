@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 
 class Markup(HTMLParser):
@@ -33,3 +34,9 @@ class Markup(HTMLParser):
         self.text += data
         if self._in_heading:
             self.headings[-1] += data
+
+
+def words(svg: bytes) -> set[str]:
+    """The texts of a drawing."""
+    nodes = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    return {"".join(node.itertext()).strip() for node in nodes}

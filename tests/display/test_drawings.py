@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
@@ -15,16 +14,12 @@ from cradle_lib.display.heat_map import heat_map
 from cradle_lib.display.theme import RAMP, show_figure
 from cradle_lib.errors import BookError
 
+from .markup import words
+
 LONG = pd.DataFrame(
     [("a", "a", 3.0), ("a", "b", 1.0), ("b", "$c$", 2.0), ("none", "a", 0.0)],
     columns=["gold", "predicted", "value"],
 )
-
-
-def words(axes: Axes) -> set[str]:
-    svg = show_figure(axes, alt="a", caption="c").svg
-    nodes = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
-    return {"".join(node.itertext()).strip() for node in nodes}
 
 
 def cells(axes: Axes) -> dict[tuple[float, float], Any]:
@@ -43,7 +38,7 @@ def test_a_heat_map_shows_shares_of_the_rows() -> None:
     # Three of four, one of four, two of two; nothing in the row of none.
     shares = {(0, 0): 0.75, (1, 0): 0.25, (2, 1): 1.0}
     assert cells(axes) == {place: RAMP(share) for place, share in shares.items()}
-    shown = words(axes)
+    shown = words(show_figure(axes, alt="a", caption="c").svg)
     assert {"75", "25", "100", "a (4)", "b (2)", "none (0)", "$c$", "gold", "predicted"} <= shown
     assert "0" not in shown
 
@@ -55,7 +50,7 @@ def test_differences_are_points_in_two_colours() -> None:
     assert red[0] > red[2]
     assert blue[2] > blue[0]
     assert min(neutral) > 0.9
-    shown = words(axes)
+    shown = words(show_figure(axes, alt="a", caption="c").svg)
     assert {"+40", "-30", "a", "b"} <= shown
     assert not {"+0", "a (0)"} & shown
 

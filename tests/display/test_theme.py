@@ -28,16 +28,11 @@ from cradle_lib.display.theme import (
 )
 from cradle_lib.errors import BookError
 
-from .markup import Markup
+from .markup import Markup, words
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = ["cost $1 and $2", "<script>&amp;", "plain_text"]
 DARK_PAGE = "#14181e"
-
-
-def words(svg: bytes) -> list[str]:
-    root = ElementTree.fromstring(svg)
-    return ["".join(node.itertext()).strip() for node in root.iter(f"{SVG}text")]
 
 
 def bars() -> Axes:
@@ -95,13 +90,9 @@ def lab(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
 def turned(colour: str) -> str:
     """The colour on a dark page, by the matrices of the Filter Effects Module of CSS."""
     inverted = 1 - np.array(matplotlib.colors.to_rgb(colour))
-    cos, sin = -1, 0
-    matrix = (
-        np.array([[0.213, 0.715, 0.072]] * 3)
-        + cos
-        * np.array([[0.787, -0.715, -0.072], [-0.213, 0.285, -0.072], [-0.213, -0.715, 0.928]])
-        + sin * np.array([[-0.213, -0.715, 0.928], [0.143, 0.140, -0.283], [-0.787, 0.715, 0.072]])
-    )
+    # A hue rotation by 180 degrees: the part of the sine is zero, that of the cosine negative.
+    luminance = np.array([[0.213, 0.715, 0.072]] * 3)
+    matrix = 2 * luminance - np.eye(3)
     return matplotlib.colors.to_hex(np.clip(matrix @ inverted, 0, 1))
 
 
@@ -136,7 +127,7 @@ def test_ink_is_readable_on_every_shade_of_the_ramp() -> None:
 
 def test_names_are_shown_as_they_are() -> None:
     picture = shown(bars())
-    assert set(NAMES) <= set(words(picture.svg))
+    assert set(NAMES) <= words(picture.svg)
     assert not ElementTree.fromstring(picture.svg).findall(f".//{SVG}script")
 
 
@@ -188,7 +179,7 @@ def test_powers_of_ten_are_written_out() -> None:
         axes.plot([1, 10_000], [1, 2])
         axes.set_xscale("log")
     found = words(shown(axes).svg)
-    assert {"1", "10", "100", "1,000", "10,000"} <= set(found)
+    assert {"1", "10", "100", "1,000", "10,000"} <= found
     assert not [word for word in found if "$" in word]
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer
-from cradle_lib.display.notice import Notice
 
 from ..detection.api.test_costs import home, write  # noqa: F401
 from .test_notebooks import show
@@ -32,10 +31,3 @@ def test_answers_are_compared_where_the_question_was_the_same(home: Path, corpus
     assert [[str(cell) for cell in row[1:5]] for row in used.rows] == [
         ["1", "3", "200", "90.0"]
     ] * 2
-
-
-def test_what_was_not_made_is_a_sentence(home: Path, corpus: Corpus) -> None:
-    shown = show("api-models", {"models": ["keyword"]}, corpus)
-    told = [item.message for item in shown if isinstance(item, Notice)]
-    assert [sentence.split(" ")[0] for sentence in told] == ["These", "These", "This"]
-    assert "not made over surrogate-test" in told[-2]
