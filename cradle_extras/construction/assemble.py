@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Literal, get_args
 
 import pandas as pd
 
 from cradle_extras.construction.plan import Plan
-from cradle_extras.construction.plan_files import write_plans
 from cradle_extras.construction.validators.checks import Finding, rejecting
 from cradle_extras.construction.validators.draft import Draft, read_draft
 from cradle_lib.corpus import Corpus
@@ -22,7 +21,6 @@ from cradle_lib.files import write_text
 from cradle_lib.labels import format_mask
 
 Status = Literal["accepted", "rejected", "failed"]
-PLANS: Final = "plans.csv"
 
 
 @dataclass(frozen=True)
@@ -159,7 +157,7 @@ class Construction:
         return pd.DataFrame(rows, columns=["attempt", "turn", "speaker", "text", "labels"])
 
     def save(self, folder: Path) -> None:
-        """Writes corpus, plans and record to a folder.
+        """Writes corpus and record to a folder.
 
         A corpus without dialogues is not written.
         """
@@ -168,6 +166,5 @@ class Construction:
             write_release(self.corpus, path)
         else:
             path.unlink(missing_ok=True)
-        write_plans([outcome.plan for outcome in self.outcomes], folder / PLANS)
         content: dict[str, Any] = {"corpus": self.name} | self.record | dict(self.counts)
         write_text(folder / "record.json", json.dumps(content, indent=2) + "\n")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from cradle_extras.construction.assemble import PLANS, Construction, Outcome
+from cradle_extras.construction.assemble import Construction, Outcome
 from cradle_extras.construction.plan import Kind, Plan, plan_dialogues
 from cradle_extras.construction.plan_files import plan_fingerprint, read_plans, write_plans
 from cradle_extras.construction.posts import Post, Posts, load_posts
@@ -28,6 +28,7 @@ from cradle_lib.version import commit, library_version
 
 SHIPPED: Final = paths.DATA / "construction"
 ATTEMPTS: Final = 3
+_PLANS: Final = "plans.csv"
 _JOURNAL: Final = "journal.jsonl"
 # A dialogue takes a model many times as long as a label. In seconds.
 _DEADLINE: Final = 900.0
@@ -85,7 +86,7 @@ def construct(
         raise CorpusError("there is nothing to write: no plan", hint="Give at least one post.")
     kind = plans[0].kind
     if out is not None:
-        write_plans(plans, Path(out) / PLANS)
+        write_plans(plans, Path(out) / _PLANS)
     record: dict[str, Any] = {
         "seed": seed,
         "attempts": attempts,
@@ -166,7 +167,7 @@ def load_construction(folder: str | Path, posts: Posts | None = None) -> Constru
     posts = posts or load_posts()
     record, answers = read_journal(place / _JOURNAL)
     outcomes = []
-    for plan in read_plans(place / PLANS):
+    for plan in read_plans(place / _PLANS):
         own = [answer for answer in answers if answer.dialogue == plan.dialogue]
         writing = Writing(plan, posts.for_plan(plan.dialogue, plan.post), len(own))
         for answer in own:

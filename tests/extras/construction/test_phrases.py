@@ -1,9 +1,8 @@
-"""Phrases and plans become text: the bank's grammar, its errors, and the builder's bytes."""
+"""Phrases and plans become text: slots, the builder's bytes, and how a text is finished."""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,62 +10,12 @@ from pathlib import Path
 import pytest
 
 from cradle_extras.construction.plan import Event, Step
-from cradle_extras.construction.writers.bank import Bank, Phrase, SurfaceForms
+from cradle_extras.construction.writers.bank import Bank, SurfaceForms
 from cradle_extras.construction.writers.voices import finish
 from cradle_lib import paths
 from cradle_lib.errors import CorpusError
 from tools.surrogate.__main__ import build_surrogate
 from tools.surrogate.quotas import Case, apportion, stretch
-
-SLOTS = {"x": ["one", "two"], "y": ["", "why not"]}
-BANK = Bank(
-    {f"slot.{name}": tuple(Phrase(v, None, "") for v in values) for name, values in SLOTS.items()}
-)
-
-
-def brute(text: str) -> set[str]:
-    """All forms of a phrase by rewriting its text, innermost bracket first."""
-    if slot := re.search(r"\{(\w+)\}", text):
-        options, found = SLOTS[slot[1]], slot
-    elif bracket := re.search(r"\(([^()]*)\)", text):
-        options, found = bracket[1].split("|"), bracket
-    else:
-        return {text}
-    return set().union(*(brute(text[: found.start()] + v + text[found.end() :]) for v in options))
-
-
-def every_form(text: str) -> set[str]:
-    """All forms by the library: every sequence of picks, as an odometer."""
-    forms, picks = set(), [0]
-    while picks:
-        sizes: list[int] = []
-
-        def pick(size: int, sizes: list[int] = sizes, picks: list[int] = picks) -> int:
-            sizes.append(size)
-            if len(sizes) > len(picks):
-                picks.append(0)
-            return picks[len(sizes) - 1]
-
-        forms.add(SurfaceForms(BANK, pick).expand(text, listener=False))
-        picks = picks[: len(sizes)]
-        while picks and picks[-1] == sizes[len(picks) - 1] - 1:
-            picks.pop()
-        if picks:
-            picks[-1] += 1
-    return forms
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a {x}, {y}",
-        "(a|b {x}|{y}) (c|)",
-        "((a|b)|{x}(c|(d|{y}))) e",
-        "({x}|{x}){y}({y}|a|b c)",
-    ],
-)
-def test_expansion_gives_exactly_the_forms_that_rewriting_gives(text: str) -> None:
-    assert every_form(text) == brute(text)
 
 
 def test_a_kept_slot_stays_and_the_listener_has_its_own_form(tmp_path: Path) -> None:

@@ -54,14 +54,14 @@ class Server:
     address: str
     owner: User
 
-    def call(self, method: str, path: str, body: Any = None, user: User | None = None) -> Any:
+    def call(self, method: str, path: str, body: Any = None) -> Any:
         """Calls the API and gives what it answers."""
         request = urllib.request.Request(
             self.address + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
             headers={
-                "Authorization": f"Token {(user or self.owner).token}",
+                "Authorization": f"Token {self.owner.token}",
                 "Content-Type": "application/json",
             },
         )
