@@ -14,7 +14,7 @@ from sklearn.metrics import (
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS
-from cradle_lib.scoring.conventions import LEVELS, Conventions, Level, Orphans
+from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.signature import Signature
 from cradle_lib.version import library_version
@@ -70,17 +70,6 @@ def test_the_signature_names_the_settings(level: Level) -> None:
         version=library_version(),
         **choices,  # type: ignore[arg-type]
     )
-
-
-@pytest.mark.parametrize(
-    ("orphans", "units", "missed"),
-    # The two scored labels are a hit and a miss; the Listener's label is one more miss.
-    [("ignore", 5, 1), ("attach", 5, 2), ("count", 6, 2)],
-)
-def test_orphans_reach_the_scores(orphans: Orphans, units: int, missed: int) -> None:
-    result = evaluate(RUN, conventions=Conventions(orphans=orphans), draws=0)
-    assert result.counts.sets[:, 0].sum() == units
-    assert sum(fn for _, _, fn in result.tallies.values()) == missed
 
 
 def test_outcomes_are_counted_beside_the_scores() -> None:
