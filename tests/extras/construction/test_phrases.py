@@ -10,12 +10,22 @@ from pathlib import Path
 import pytest
 
 from cradle_extras.construction.plan import Event, Step
-from cradle_extras.construction.writers.bank import Bank, SurfaceForms
+from cradle_extras.construction.writers.bank import Bank, Phrase, SurfaceForms
 from cradle_extras.construction.writers.voices import finish
 from cradle_lib import paths
 from cradle_lib.errors import CorpusError
 from tools.surrogate.__main__ import build_surrogate
 from tools.surrogate.quotas import Case, apportion, stretch
+
+
+@pytest.mark.parametrize(
+    ("picks", "form"), [([0, 1], "a , d"), ([1, 0, 0], "b , "), ([1, 1, 1, 1], "two , d")]
+)
+def test_alternatives_nest_and_contain_slots(picks: list[int], form: str) -> None:
+    bank = Bank({"slot.x": (Phrase("one", None, ""), Phrase("two", None, ""))})
+    forms = SurfaceForms(bank, lambda _: picks.pop(0))
+    assert forms.expand("(a|(b|{x})) , (|d)", listener=False) == form
+    assert not picks
 
 
 def test_a_kept_slot_stays_and_the_listener_has_its_own_form(tmp_path: Path) -> None:
