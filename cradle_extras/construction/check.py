@@ -22,7 +22,6 @@ from cradle_extras.construction.validators.rules import Case
 from cradle_lib.corpus import Corpus
 from cradle_lib.labels import labels_of, stage
 
-_COLUMNS: Final = ("validator", "section", "severity", "dialogues", "found", "share")
 # Words from which on a turn that was said before tells something.
 _TELLING: Final = 5
 _Judged = tuple[str, Case, Sequence[Finding]]
@@ -139,7 +138,7 @@ def _summary(
     applied = {v.name: sum(v.applies(case) for _, case, _ in judged) for v in VALIDATORS}
     rows = [(v.name, v.section, v.severity, applied[v.name]) for v in VALIDATORS]
     rows.append((NAME, "4.2", "reject", len(judged)))
-    table = pd.DataFrame(rows, columns=list(_COLUMNS[:4]))
+    table = pd.DataFrame(rows, columns=["validator", "section", "severity", "dialogues"])
     table["found"] = table["validator"].map(found_in).fillna(0).astype(int)
     table["share"] = table["found"] / table["dialogues"].where(table["dialogues"] > 0)
     # Plain records: frames whose attributes hold frames can't be joined.

@@ -157,10 +157,8 @@ def plan_dialogues(
         The plans, in the order of the posts.
 
     Raises:
-        CorpusError: If the kind is unknown, or no scenario fits a post's labels.
+        CorpusError: If no scenario fits a post's labels.
     """
-    if kind not in KINDS:
-        raise CorpusError(f"no kind {kind!r}", hint=f"Kinds are {' and '.join(KINDS)}.")
     items = list(posts)
     rng = random.Random(f"{seed} {kind} plan")
     draws = [rng.random() for _ in items]
@@ -169,10 +167,12 @@ def plan_dialogues(
     used = dict.fromkeys(scenarios, 0)
     plans = []
     for place, post in enumerate(items):
-        try:
-            found = fitting_scenarios(labels_of(post.mask), scenarios)
-        except CorpusError as error:
-            raise CorpusError(f"post {post.id}: {error.problem}", hint=error.hint) from None
+        found = fitting_scenarios(labels_of(post.mask), scenarios)
+        if not found:
+            raise CorpusError(
+                f"post {post.id}: no scenario fits {', '.join(labels_of(post.mask))}",
+                hint="Add one of these crisis types to a scenario, or remove the post.",
+            )
         fewest = min(used[name] for name in found)
         rare = [name for name in scenarios if name in found and used[name] == fewest]
         scenario = rare[int(rng.random() * len(rare))]

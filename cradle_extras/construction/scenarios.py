@@ -16,7 +16,6 @@ from typing import Final
 import pandas as pd
 import yaml
 
-from cradle_lib.errors import CorpusError
 from cradle_lib.labels import CRISIS_TYPES, crisis_type, temporal
 
 
@@ -65,7 +64,7 @@ def fitting_scenarios(
     """Finds the scenarios in which all of some confirms are plausibly told; no label fits all.
 
     Without an overlap they are all that fit at least one label, of which the paper takes the least
-    frequent. If there is none either, a :class:`.CorpusError` says so.
+    frequent.
     """
     sets = [
         frozenset(
@@ -78,12 +77,7 @@ def fitting_scenarios(
     ]
     if not sets:
         return frozenset(scenarios)
-    if found := frozenset.intersection(*sets) or frozenset.union(*sets):
-        return found
-    raise CorpusError(
-        f"no scenario fits {', '.join(labels)}",
-        hint="Add one of these crisis types to a scenario, or remove the post.",
-    )
+    return frozenset.intersection(*sets) or frozenset.union(*sets)
 
 
 def scenario_frame() -> pd.DataFrame:
