@@ -190,7 +190,7 @@ def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment
     decided.
 
     Raises:
-        CorpusError: If a dialogue does not have two annotators.
+        CorpusError: If a dialogue does not have two annotators, or its team is not in the plan.
     """
     names = list(study.teams)
     given = Counter(a.annotator for a in study.assignments if a.role == "adjudicator")
@@ -202,6 +202,11 @@ def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment
         if not turns:
             continue
         team, number, role = entries[0].team, entries[0].round, ROLES[len(voters) - 1]
+        if team not in study.teams:
+            raise CorpusError(
+                f"dialogue {dialogue}: team {team} is not in the plan, whose teams are "
+                f"{', '.join(names)}. Name the table and the study that belong together."
+            )
         if (dialogue, role) not in planned:
             who = study.senior
             if role == "adjudicator":

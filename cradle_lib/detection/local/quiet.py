@@ -31,7 +31,7 @@ def quiet() -> Iterator[list[str]]:
     handlers, propagate = logger.handlers, logger.propagate
     bars = transformers_logging.is_progress_bar_enabled()
     logger.handlers, logger.propagate = [_Collector(said)], False
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers_logging.disable_progress_bar()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
@@ -39,7 +39,7 @@ def quiet() -> Iterator[list[str]]:
     finally:
         logger.handlers, logger.propagate = handlers, propagate
         if bars:
-            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+            transformers_logging.enable_progress_bar()
 
 
 @contextmanager
