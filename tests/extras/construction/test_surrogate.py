@@ -120,6 +120,19 @@ def test_generated_dialogues_follow_the_rules_of_the_training_prompt(
     assert counts.max() - counts.min() <= 1
 
 
+def test_each_alert_of_the_test_split_has_a_later_confirm_if_there_is_one() -> None:
+    about = meta("test")
+    for number, turns in rows("test").groupby("dialogue")["labels"]:
+        confirms = [name for name in about["labels"][number] if name.startswith("confirm")]
+        assert len({*confirms}) == len(confirms)
+        # Walking backwards, an alert takes one of the confirms that are still to come.
+        to_come: Counter[str] = Counter()
+        for name in (name for names in reversed([*turns]) for name in sorted(names) if confirms):
+            state = name.rpartition("_")[2]
+            to_come[state] += 1 if name.startswith("confirm") else -1
+            assert to_come[state] >= 0
+
+
 def sentences(split: str, *, labelled: bool = False) -> list[str]:
     """Splits on full stops, exclamation and question marks, in lower case."""
     every = rows(split)
