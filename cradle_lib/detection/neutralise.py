@@ -41,9 +41,10 @@ def neutralise(text: str) -> str:
     """
     line = " ".join(part.strip() for part in text.splitlines() if part.strip())
     line = _LONE_SURROGATE.sub("\ufffd", line)
-    line = _CONTROL.sub(lambda m: f"< {m[1]} >" if m[1] else f"[ {m[2]} ]", line)
-    before = ""
-    # A second colon may follow the first: at most a few rounds.
+    if "<" in line or "[" in line:
+        line = _CONTROL.sub(lambda m: f"< {m[1]} >" if m[1] else f"[ {m[2]} ]", line)
+    # A second colon may follow the first: at most a few rounds. Few turns have one at all.
+    before = "" if ":" in line or "\uff1a" in line else line
     while line != before:
         before, line = line, _ROLE.sub(lambda m: f"{m[1]}{m[2]} -", line)
     return line
