@@ -16,6 +16,11 @@ _CALM: Final = ("The bus was late again.", "none")
 _ALERT: Final = ("I don't know how to go on.", "alert_ongoing")
 _CONFIRM: Final = ("I have been hurting myself again.", "confirm_SH_ongoing")
 _PAST: Final = ("I used to hurt myself years ago.", "confirm_SH_past")
+# Nothing that the lexicon knows, so that no baseline tags it.
+_QUIET: Final = ("It is that thing again, you know.", "confirm_DV_ongoing")
+_QUIET_ALERT: Final = ("Things are as they are.", "alert_past")
+# A label where no model is asked, as two rows of the release have one.
+_ORPHAN: Final = ("-Was that how you felt?", "alert_past")
 
 _ORDINARY: Final = (
     [_GREETING, _CALM, _REPLY, _ALERT, _REPLY, _CONFIRM],
@@ -26,12 +31,17 @@ _ORDINARY: Final = (
 
 SCRIPTS: Final[Mapping[str, Sequence[Script]]] = {
     "one dialogue": [_ORDINARY[0]],
+    "one user turn each": [[_CALM, _REPLY], [_ALERT], [_GREETING, _CONFIRM], [_PAST], [_CALM]],
     "no labels": [[_CALM, _REPLY, _CALM], [_GREETING, _CALM], [_CALM, _CALM, _CALM]],
     "one label": [[_CALM, _REPLY, _CALM], [_CALM, _REPLY, _CONFIRM, _REPLY, _CALM]],
+    "alerts only": [[_CALM, _REPLY, _ALERT], [_CALM, _ALERT, _REPLY, _QUIET_ALERT]],
     "confirms only": [[_CALM, _REPLY, _CONFIRM], [_CALM, _PAST, _REPLY, _CONFIRM]],
     "twelve ordinary dialogues": [*_ORDINARY, *_ORDINARY, *_ORDINARY],
+    "all models agree": [[_CALM, _QUIET_ALERT, _REPLY, _QUIET], [_CALM, _REPLY, _CALM, _QUIET]],
+    "a dialogue without a user turn": [_ORDINARY[0], [_GREETING, _ORPHAN]],
     "every user turn labelled": [[_ALERT, _REPLY, _CONFIRM], [_PAST]],
     "no user turn at all": [[_GREETING, _REPLY]],
+    "two dialogues of one turn": [[_CALM], [_CONFIRM]],
 }
 
 
