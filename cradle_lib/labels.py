@@ -130,7 +130,6 @@ def parse(text: str) -> int:
     return mask_of(name for name in names if name and name.lower() not in (NONE, "null", "nan"))
 
 
-@cache
 def format_prediction(mask: int, *, usable: bool) -> str:
     """Writes what an answer predicts: labels, ``none``, or that it is unusable."""
     return format_mask(mask) if usable else UNUSABLE

@@ -20,8 +20,6 @@ from cradle_lib.formatting import dollars
 
 MISSING: Final = "\N{EN DASH}"
 INFINITE: Final = "\N{INFINITY}"
-#: Marks published numbers.
-PUBLISHED_MARK: Final = "\N{DOUBLE DAGGER}"
 _JOINERS: Final = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 Record = Mapping[Hashable, Any]
 #: For each unit: factor, sign option of the format, and usual decimals.

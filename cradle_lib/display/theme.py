@@ -58,6 +58,12 @@ PALETTE: Final = (
 RAMP: Final = LinearSegmentedColormap.from_list("cradle", ["#f4f7fa", "#6fc1ee"])
 
 _STYLE: Final = Path(__file__).with_name("book.mplstyle")
+_TEXTS: Final = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+_COLOURS: Final = {
+    "axes.prop_cycle": cycler(color=PALETTE),
+    "grid.color": FAINT,
+    **dict.fromkeys(_TEXTS, INK),
+}
 # A shape with a link as matplotlib writes it: its title, address and path.
 _LINKED: Final = re.compile(
     rb'<g id="([^"]*)">\s*<a xlink:href="([^"]*)" target="_blank">\s*'
@@ -81,7 +87,7 @@ def theme() -> Iterator[None]:
     """
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        pyplot.style.use([_STYLE, {"axes.prop_cycle": cycler(color=PALETTE)}])
+        pyplot.style.use([_STYLE, _COLOURS])
         yield
 
 

@@ -222,14 +222,14 @@ def evaluate(
 
 def _label_estimates(found: Scores, counts: Counts, *, intervals: bool) -> dict[str, Estimate]:
     """Gives scores of single labels Wilson's intervals, which keep their coverage if rare."""
-    tp, fp, fn = np.moveaxis(split(counts.rows, counts.level)[0], -1, 0)
-    ends = {
-        "precision": wilson(tp, tp + fp),
-        "recall": wilson(tp, tp + fn),
-        "f1": wilson_f1(tp, fp + fn),
-    }
-    if not intervals:
-        ends = {}
+    ends = {}
+    if intervals:
+        tp, fp, fn = np.moveaxis(split(counts.rows, counts.level)[0], -1, 0)
+        ends = {
+            "precision": wilson(tp, tp + fp),
+            "recall": wilson(tp, tp + fn),
+            "f1": wilson_f1(tp, fp + fn),
+        }
     undefined = (np.full_like(found.f1, np.nan),) * 2
     return {name: Estimate(getattr(found, name), *ends.get(name, undefined)) for name in PER_LABEL}
 

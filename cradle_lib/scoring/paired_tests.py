@@ -111,7 +111,7 @@ def _test(
     starts = np.searchsorted(kind_of.ravel()[by_kind], np.arange(len(kinds)))
     found = []
     for swaps in swap_blocks(n, permutations, seed):
-        swapped = np.add.reduceat(swaps.T[by_kind], starts, axis=0, dtype=np.float64)
+        swapped = np.add.reduceat(swaps.T[by_kind], starts, axis=0)
         t = _quotient(*_studentised(kinds, sizes - swapped, swapped, zero_division))
         found.append(np.abs(t))
     moved = np.concatenate(found)
