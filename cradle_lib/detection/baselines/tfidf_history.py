@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cradle_lib.detection.baselines.tfidf import Learner, Linear, fit_labels, word_pairs
-from cradle_lib.detection.session import TAG, Answer, Prompt, gold_questions
+from cradle_lib.detection.session import TAG, Prompt, gold_questions
 from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
 
@@ -26,11 +26,12 @@ class TfidfHistory(Learner):
     # The checksum that earlier releases computed of the code: existing runs keep their identity.
     version = "930661ba03cd"
 
-    def reply(self, prompt: Prompt) -> Answer:
-        """Tags the current turn, with the history and the tags that it shows."""
+    def labels(self, prompts: Sequence[Prompt]) -> list[str]:
+        """Labels current turns, with the history and the tags that it shows."""
         current, before, linear = self._fitted
-        words = current.transform([prompt.current]), before.transform([_said_before(prompt)])
-        return linear.answer(_joined(*words, [prompt.tagged]))
+        words = current.transform([prompt.current for prompt in prompts])
+        said = before.transform([_said_before(prompt) for prompt in prompts])
+        return linear.predict(_joined(words, said, [prompt.tagged for prompt in prompts]))
 
     @cached_property
     def _fitted(self) -> tuple[Any, Any, Linear]:

@@ -72,8 +72,8 @@ class Probe(LocalEngine, Sequential):
         if (failed := self._local.too_long(len(ids), 1)) is not None:
             return failed
         state, cached = self._state(ids)
-        answer = linear.answer(((state - mean) / spread)[None])
-        return Answer(answer.text, tokens_in=len(ids), tokens_cached=cached)
+        [text] = linear.predict(((state - mean) / spread)[None])
+        return Answer(text, tokens_in=len(ids), tokens_cached=cached)
 
     @cached_property
     def _fitted(self) -> tuple[NDArray[np.float64], NDArray[np.float64], Linear]:
