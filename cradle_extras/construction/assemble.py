@@ -87,21 +87,23 @@ class Construction:
         Raises:
             CorpusError: If there is none.
         """
-        rows: list[tuple[int, str, str]] = []
-        about: dict[str, list[str]] = {"dialogue_id": [], "scenario": [], "timing": []}
-        for outcome in self.outcomes:
-            if outcome.draft is not None:
-                own = outcome.draft.rows()
-                rows += own
-                about["dialogue_id"] += [outcome.plan.dialogue] * len(own)
-                about["scenario"] += [outcome.plan.scenario] * len(own)
-                about["timing"] += [outcome.plan.timing] * len(own)
-        if not rows:
+        made = [
+            (outcome.plan, row)
+            for outcome in self.outcomes
+            if outcome.draft is not None
+            for row in outcome.draft.rows()
+        ]
+        if not made:
             raise CorpusError(
                 f"no dialogue of {self.name} was accepted",
                 hint="Its `findings` say why; another writer may do better.",
             )
-        return build_corpus(rows, self.name, about=about)
+        about: dict[str, list[str]] = {
+            "dialogue_id": [plan.dialogue for plan, _ in made],
+            "scenario": [plan.scenario for plan, _ in made],
+            "timing": [plan.timing for plan, _ in made],
+        }
+        return build_corpus((row for _, row in made), self.name, about=about)
 
     def to_frame(self) -> pd.DataFrame:
         """Gives the outcome of each plan.

@@ -55,7 +55,7 @@ def check_dialogues(
     judged: list[_Judged] = []
     for place, dialogue in enumerate(corpus):
         case = Case(draft_of(dialogue), kind, _own_plan(corpus, place, kind), None)
-        judged.append((dialogue.id, case, check_draft(case.draft, kind, case.plan, None)))
+        judged.append((dialogue.id, case, check_draft(case)))
     texts = [(name, case.draft.text) for name, case, _ in judged]
     return _summary(judged, near_duplicates([*texts_of(against), *texts]))
 

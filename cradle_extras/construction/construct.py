@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from cradle_extras.construction.assemble import Construction, Outcome
 from cradle_extras.construction.plan import Kind, Plan, plan_dialogues
-from cradle_extras.construction.plan_files import plan_fingerprint, read_plans, write_plans
+from cradle_extras.construction.plan_files import plan_fingerprint, plan_text, read_plans
 from cradle_extras.construction.posts import Post, Posts, load_posts
-from cradle_extras.construction.repair import Writing, longest_request, prompts_hash
+from cradle_extras.construction.repair import Writing, longest_requests, prompts_hash
 from cradle_extras.construction.validators.checks import Finding, check_draft, rejecting
 from cradle_extras.construction.validators.draft import texts_of
 from cradle_extras.construction.validators.duplicates import NAME, near_duplicates
+from cradle_extras.construction.validators.rules import Case
 from cradle_extras.construction.writers.language_model import PHRASE_BANK, writer_model
 from cradle_extras.construction.writers.phrase_bank import PhraseBank
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Model, Options, Progress, read_journal
-from cradle_lib.detection.engine import Consent
+from cradle_lib.detection import Model, Options, read_journal
 from cradle_lib.detection.run import Stored, Task, ask
 from cradle_lib.errors import CorpusError
+from cradle_lib.files import write_text
 from cradle_lib.record import Record
 from cradle_lib.version import commit, library_version
 
@@ -46,9 +47,6 @@ def construct(
     out: str | Path | None = None,
     name: str | None = None,
     options: Options | None = None,
-    progress: Callable[[Progress], None] | None = None,
-    consent: Consent | None = None,
-    max_cost: float | None = None,
     **settings: Any,
 ) -> Construction:
     """Makes dialogues from posts, or resumes an earlier start.
@@ -66,10 +64,7 @@ def construct(
         out: Folder for the corpus, plans, record and, for a language model, the journal with all
             attempts; ``None`` to write nothing, which a language model does not allow.
         name: Name of the corpus; by default after posts, kind and writer.
-        options: How many calls at once, for a service, or which device, for local weights.
-        progress: Called at the start and after every attempt of a language model.
-        consent: Asked before text leaves the machine, with a sentence that says where to.
-        max_cost: Most dollars, all starts together.
+        options: How this machine asks a language model, and what that may cost.
         **settings: For a spec: ``engine``, ``base_url``, ``key`` and any decoding setting.
 
     Returns:
@@ -86,7 +81,7 @@ def construct(
         raise CorpusError("there is nothing to write: no plan", hint="Give at least one post.")
     kind = plans[0].kind
     if out is not None:
-        write_plans(plans, Path(out) / _PLANS)
+        write_text(Path(out) / _PLANS, plan_text(plans))
     record: dict[str, Any] = {
         "seed": seed,
         "attempts": attempts,
@@ -112,9 +107,6 @@ def construct(
                 writings.append(Writing(plan, post, attempts, stored.get(plan.dialogue, ())))
             return writings
 
-        sizes: dict[tuple[str, int], int] = {}
-        for plan, post in pairs:
-            sizes |= longest_request(plan, post, attempts)
         task = Task(
             record={
                 "prompt": f"write-{kind}",
@@ -126,21 +118,10 @@ def construct(
             sessions=sessions,
             total=len(pairs),
             texts=f"posts of {posts.name}",
-            sizes=lambda: sizes,
+            sizes=lambda: longest_requests(pairs, attempts),
         )
-        about = ask(
-            model,
-            Corpus(posts.name, (), posts.path),
-            task,
-            Path(out) / _JOURNAL,
-            replace(
-                options or Options(),
-                deadline=_DEADLINE,
-                progress=progress or (lambda _: None),
-                consent=consent,
-                max_cost=max_cost,
-            ),
-        )
+        options = replace(options or Options(), deadline=_DEADLINE)
+        about = ask(model, Corpus(posts.name, ()), task, Path(out) / _JOURNAL, options)
         outcomes = [writing.result for writing in writings]
         record |= {"writer": model.id, **_run_record(about)}
     title = name or f"{posts.name}-{kind}-{record['writer']}"
@@ -187,7 +168,7 @@ def _write(plan: Plan, post: Post, bank: PhraseBank, attempts: int) -> Outcome:
     tried: list[tuple[str, list[Finding]]] = []
     for attempt in range(attempts):
         draft, text = bank.draft(plan, attempt)
-        findings = check_draft(draft, plan.kind, plan, post)
+        findings = check_draft(Case(draft, plan.kind, plan, post))
         tried.append((text, findings))
         if not rejecting(findings):
             return Outcome(plan, draft, tried)

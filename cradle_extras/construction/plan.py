@@ -14,10 +14,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+import numpy as np
+
 from cradle_extras.construction.posts import Post
-from cradle_extras.construction.scenarios import SCENARIOS, Scenario, fitting_scenarios
-from cradle_lib.errors import CorpusError
-from cradle_lib.labels import BITS, crisis_type, labels_of, temporal, union
+from cradle_extras.construction.scenarios import SCENARIOS, fitting_scenarios
+from cradle_lib.labels import crisis_type, labels_of, mask_of, temporal, union
 
 Timing = Literal["early", "mid", "late"]
 Kind = Literal["annotated", "training"]
@@ -75,8 +76,8 @@ class Step:
     def mask(self) -> int:
         """The labels of the step."""
         if self.stage == "alert":
-            return sum({BITS[f"alert_{event.state}"] for event in self.events})
-        return sum(BITS[f"confirm_{event.type}_{event.state}"] for event in self.events)
+            return mask_of(f"alert_{event.state}" for event in self.events)
+        return mask_of(f"confirm_{event.type}_{event.state}" for event in self.events)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +135,7 @@ class Plan:
         return masks
 
 
-def plan_dialogues(
-    posts: Iterable[Post],
-    kind: Kind = "training",
-    *,
-    seed: int = 0,
-    scenarios: Mapping[str, Scenario] = SCENARIOS,
-) -> list[Plan]:
+def plan_dialogues(posts: Iterable[Post], kind: Kind = "training", *, seed: int = 0) -> list[Plan]:
     """Plans one dialogue for each post.
 
     The scenario is the least frequent so far among those that fit all of the post's labels or,
@@ -151,33 +146,22 @@ def plan_dialogues(
         posts: The posts.
         kind: ``annotated`` or ``training``.
         seed: Start of all draws.
-        scenarios: The scenarios, if not the project's own.
 
     Returns:
         The plans, in the order of the posts.
-
-    Raises:
-        CorpusError: If no scenario fits a post's labels.
     """
     items = list(posts)
     rng = random.Random(f"{seed} {kind} plan")
-    draws = [rng.random() for _ in items]
-    order = sorted(range(len(items)), key=lambda place: draws[place])
-    ranks = {place: rank for rank, place in enumerate(order)}
-    used = dict.fromkeys(scenarios, 0)
+    ranks = np.argsort(np.argsort([rng.random() for _ in items]))
+    used = dict.fromkeys(SCENARIOS, 0)
     plans = []
-    for place, post in enumerate(items):
-        found = fitting_scenarios(labels_of(post.mask), scenarios)
-        if not found:
-            raise CorpusError(
-                f"post {post.id}: no scenario fits {', '.join(labels_of(post.mask))}",
-                hint="Add one of these crisis types to a scenario, or remove the post.",
-            )
+    for rank, post in zip(ranks, items, strict=True):
+        found = fitting_scenarios(labels_of(post.mask))
         fewest = min(used[name] for name in found)
-        rare = [name for name in scenarios if name in found and used[name] == fewest]
+        rare = [name for name in SCENARIOS if name in found and used[name] == fewest]
         scenario = rare[int(rng.random() * len(rare))]
         used[scenario] += 1
-        timing = TIMINGS[ranks[place] * len(TIMINGS) // len(items)]
+        timing = TIMINGS[rank * len(TIMINGS) // len(items)]
         plans.append(_plan(post, kind, scenario, timing, rng))
     return plans
 

@@ -18,7 +18,6 @@ from cradle_extras.construction.plan import Event, Plan, Step
 from cradle_lib import paths
 from cradle_lib.corpus.tables import read_columns
 from cradle_lib.errors import CorpusError
-from cradle_lib.files import write_text
 from cradle_lib.labels import format_mask
 
 COLUMNS: Final = (
@@ -37,13 +36,8 @@ def plan_fingerprint(plans: Sequence[Plan]) -> str:
     return hashlib.sha256(plan_text(plans).encode()).hexdigest()[:12]
 
 
-def write_plans(plans: Sequence[Plan], path: Path) -> None:
-    """Writes plans to a CSV file."""
-    write_text(path, plan_text(plans))
-
-
 def read_plans(path: Path) -> list[Plan]:
-    """Reads the plans that :func:`write_plans` wrote.
+    """Reads a file of plans.
 
     Raises:
         CorpusError: If the file can't be read, lacks a column, or a row is no plan; the message

@@ -69,12 +69,10 @@ class Posts:
     Attributes:
         name: The file's name without its ending.
         items: The posts.
-        path: The file.
     """
 
     name: str
     items: tuple[Post, ...]
-    path: Path | None = None
 
     def __len__(self) -> int:
         return len(self.items)
@@ -127,27 +125,22 @@ def load_posts(path: str | Path = SHIPPED) -> Posts:
     columns = read_columns(path, ("id", "text", "labels"), ("title",))
     if not any(columns.values()):
         raise CorpusError("there are no posts", path=paths.shown(path), hint="Export them again.")
+    titles = columns.get("title") or [""] * len(columns["id"])
+    rows = zip(columns["id"], titles, columns["text"], columns["labels"], strict=True)
     posts: dict[str, Post] = {}
-    for row, cells in enumerate(zip(*columns.values(), strict=True)):
+    for row, (*texts, cell) in enumerate(rows):
+        name, title, text = map(_text, texts)
         try:
-            post = _post(dict(zip(columns, cells, strict=True)))
-            if post.id in posts:
-                raise CorpusError(f"the id {post.id!r} occurs twice")
+            if not name or not text:
+                raise CorpusError(f"no {'text' if name else 'id'}")
+            if name in posts:
+                raise CorpusError("the id occurs twice")
+            posts[name] = Post(name, title, text, post_mask(cell))
         except CorpusError as error:
-            hint = error.hint or "Correct the post, or take it out."
-            raise CorpusError(error.problem, path=paths.shown(path), row=row, hint=hint) from None
-        posts[post.id] = post
-    return Posts(path.stem, tuple(posts.values()), path)
-
-
-def _post(cells: dict[str, Any]) -> Post:
-    name, title, text = (_text(cells.get(column)) for column in ("id", "title", "text"))
-    if not name or not text:
-        raise CorpusError(f"post {name} has no {'text' if name else 'id'}")
-    try:
-        return Post(name, title, text, post_mask(cells["labels"]))
-    except CorpusError as error:
-        raise CorpusError(f"post {name}: {error}", hint="Correct the label.") from None
+            hint = "Correct the post, or take it out."
+            problem = f"post {name}: {error}"
+            raise CorpusError(problem, path=paths.shown(path), row=row, hint=hint) from None
+    return Posts(path.stem, tuple(posts.values()))
 
 
 def _text(value: Any) -> str:

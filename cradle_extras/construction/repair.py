@@ -18,6 +18,7 @@ from cradle_extras.construction.posts import Post
 from cradle_extras.construction.scenarios import SCENARIOS
 from cradle_extras.construction.validators.checks import Finding, check_draft, rejecting
 from cradle_extras.construction.validators.draft import Draft, read_draft
+from cradle_extras.construction.validators.rules import Case
 from cradle_lib.detection import Answer, Outcome, Prediction, Prompt
 from cradle_lib.detection.neutralise import neutralise
 from cradle_lib.labels import labels_of
@@ -133,7 +134,7 @@ class Writing:
             self._failed = f"{outcome}: {reason or 'no reason given'}"
             return []
         draft = read_draft(text)
-        findings = check_draft(draft, self.plan.kind, self.plan, self.post)
+        findings = check_draft(Case(draft, self.plan.kind, self.plan, self.post))
         self._attempts.append((text, findings))
         problems = rejecting(findings)
         if not problems:
@@ -159,11 +160,16 @@ class Writing:
         )
 
 
-def longest_request(plan: Plan, post: Post, attempts: int) -> dict[tuple[str, int], int]:
-    """Gives the most UTF-8 bytes that each prompt of a dialogue can have."""
-    first = len(request(plan, post).encode())
+def longest_requests(
+    pairs: Iterable[tuple[Plan, Post]], attempts: int
+) -> dict[tuple[str, int], int]:
+    """Gives the most UTF-8 bytes of each prompt, by dialogue and attempt (from 0)."""
     more = len(repair_template().text.encode()) + QUOTED + _WORDS
-    return {(plan.dialogue, turn): first + more * (turn > 0) for turn in range(attempts)}
+    return {
+        (plan.dialogue, attempt): len(request(plan, post).encode()) + more * (attempt > 0)
+        for plan, post in pairs
+        for attempt in range(attempts)
+    }
 
 
 def _cut(text: str, most: int) -> str:

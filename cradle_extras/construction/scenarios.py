@@ -8,7 +8,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,41 +26,28 @@ class Scenario:
     Attributes:
         name: A few words.
         definition: Its description in the prompt of a writer.
-        types: Crisis types that are plausibly told there.
+        without: Crisis types that are not plausibly told there.
         acute: Whether it is for immediate intervention.
         topics: Everyday topics that fit; empty if all do.
     """
 
     name: str
     definition: str
-    types: frozenset[str]
+    without: Collection[str] = ()
     acute: bool = False
-    topics: frozenset[str] = frozenset()
+    topics: Collection[str] = ()
 
 
-def _read_scenarios() -> dict[str, Scenario]:
-    path = Path(__file__).with_name("scenarios.yml")
-    fields = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return {
-        key: Scenario(
-            one["name"],
-            one["definition"],
-            types=frozenset(CRISIS_TYPES) - set(one.get("without", ())),
-            acute=one.get("acute", False),
-            topics=frozenset(one.get("topics", ())),
-        )
-        for key, one in fields.items()
-    }
-
-
-SCENARIOS: Final[Mapping[str, Scenario]] = _read_scenarios()
+_FILE: Final = Path(__file__).with_name("scenarios.yml")
+SCENARIOS: Final = {
+    key: Scenario(**fields)
+    for key, fields in yaml.safe_load(_FILE.read_text(encoding="utf-8")).items()
+}
 #: Scenarios of immediate intervention: nothing past is told there.
 ACUTE: Final = frozenset(name for name, scenario in SCENARIOS.items() if scenario.acute)
 
 
-def fitting_scenarios(
-    labels: Iterable[str], scenarios: Mapping[str, Scenario] = SCENARIOS
-) -> frozenset[str]:
+def fitting_scenarios(labels: Iterable[str]) -> frozenset[str]:
     """Finds the scenarios in which all of some confirms are plausibly told; no label fits all.
 
     Without an overlap they are all that fit at least one label, of which the paper takes the least
@@ -69,14 +56,14 @@ def fitting_scenarios(
     sets = [
         frozenset(
             name
-            for name, scenario in scenarios.items()
-            if crisis_type(label) in scenario.types
+            for name, scenario in SCENARIOS.items()
+            if crisis_type(label) not in scenario.without
             and not (temporal(label) == "past" and name in ACUTE)
         )
         for label in labels
     ]
     if not sets:
-        return frozenset(scenarios)
+        return frozenset(SCENARIOS)
     return frozenset.intersection(*sets) or frozenset.union(*sets)
 
 
@@ -87,15 +74,9 @@ def scenario_frame() -> pd.DataFrame:
         One row for each scenario: ``scenario``, ``name``, ``definition`` (str), ``acute`` (bool),
         and for each crisis type a column (bool) that says whether it fits.
     """
-    return pd.DataFrame(
-        [
-            {
-                "scenario": key,
-                "name": scenario.name,
-                "definition": scenario.definition,
-                "acute": scenario.acute,
-                **{crisis: crisis in scenario.types for crisis in CRISIS_TYPES},
-            }
-            for key, scenario in SCENARIOS.items()
-        ]
-    )
+    rows = [
+        {"scenario": key, "name": one.name, "definition": one.definition, "acute": one.acute}
+        | {crisis: crisis not in one.without for crisis in CRISIS_TYPES}
+        for key, one in SCENARIOS.items()
+    ]
+    return pd.DataFrame(rows)

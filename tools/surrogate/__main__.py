@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from cradle_extras.construction.plan import Plan
 from cradle_extras.construction.validators.checks import check_draft, rejecting
 from cradle_extras.construction.validators.draft import Draft
+from cradle_extras.construction.validators.rules import Case
 from cradle_extras.construction.writers.bank import Bank
 from cradle_extras.construction.writers.phrase_bank import Ledger, PhraseBank
 from cradle_extras.construction.writers.script import Mix
@@ -104,7 +105,7 @@ def _write(
         own = writer.dialogue_seed(plan.dialogue)
         lines, cases = writer.write(plan, own)
         draft = Draft(tuple(lines))
-        if found := rejecting(check_draft(draft, plan.kind, plan, None)):
+        if found := rejecting(check_draft(Case(draft, plan.kind, plan, None))):
             raise CorpusError(f"{split} {plan.dialogue}: {found[0].validator}: {found[0].words}")
         rows += draft.rows()
         meta.append(

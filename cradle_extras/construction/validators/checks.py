@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from cradle_extras.construction.plan import KINDS, Kind, Plan
-from cradle_extras.construction.posts import Post
+from cradle_extras.construction.plan import KINDS, Kind
 from cradle_extras.construction.validators import content, rules
-from cradle_extras.construction.validators.draft import Draft
 from cradle_extras.construction.validators.rules import Case
 
 Severity = Literal["reject", "flag"]
@@ -82,12 +80,11 @@ VALIDATORS: Final[tuple[Validator, ...]] = (
 )
 
 
-def check_draft(draft: Draft, kind: Kind, plan: Plan | None, post: Post | None) -> list[Finding]:
+def check_draft(case: Case) -> list[Finding]:
     """Says what is wrong with a dialogue, in the order of the validators.
 
     If nothing was written, only that.
     """
-    case = Case(draft, kind, plan, post)
     found: list[Finding] = []
     for validator in VALIDATORS:
         if validator.applies(case):
@@ -95,7 +92,7 @@ def check_draft(draft: Draft, kind: Kind, plan: Plan | None, post: Post | None) 
                 Finding(validator.name, validator.severity, words)
                 for words in validator.check(case)
             )
-        if found and not draft.lines:
+        if found and not case.draft.lines:
             break
     return found
 

@@ -137,7 +137,5 @@ def forbidden_detail() -> re.Pattern[str]:
 
 def forbidden(case: Case) -> Iterator[str]:
     """A method, graphic detail, a place or a brand is named."""
-    for number, line in enumerate(case.draft.lines, start=1):
-        if forbidden_detail().search(line.text.lower()):
-            yield f"Turn {number} holds a detail that is left out here. Say it in milder words."
-            return
+    if bad := case.turns(lambda line: forbidden_detail().search(line.text.lower())):
+        yield f"Turn {bad[0]} holds a detail that is left out here. Say it in milder words."

@@ -7,12 +7,12 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from cradle_extras.construction.plan import TURNS, WINDOWS, Kind, Plan
 from cradle_extras.construction.posts import Post
-from cradle_extras.construction.validators.draft import Draft
+from cradle_extras.construction.validators.draft import Draft, Line
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, format_mask, union
 
 
@@ -25,9 +25,19 @@ class Case:
     plan: Plan | None
     post: Post | None
 
-    def turns(self, labels: int) -> list[int]:
-        """The turns, from 1, that carry one of some labels."""
-        return [n for n, line in enumerate(self.draft.lines, start=1) if line.mask & labels]
+    def turns(self, wanted: Callable[[Line], object]) -> list[int]:
+        """Numbers, from 1, of the turns for which a condition holds."""
+        return [number for number, line in enumerate(self.draft.lines, start=1) if wanted(line)]
+
+    @property
+    def alerts(self) -> list[int]:
+        """Turns with an alert."""
+        return self.turns(lambda line: line.mask & ALERT_MASK)
+
+    @property
+    def confirms(self) -> list[int]:
+        """Turns with a confirm."""
+        return self.turns(lambda line: line.mask & CONFIRM_MASK)
 
     @property
     def confirmed(self) -> int:
@@ -87,8 +97,7 @@ def not_alternating(case: Case) -> Iterator[str]:
 
 def tag_syntax(case: Case) -> Iterator[str]:
     """A tag does not stand at the end of its line, or is spelt in another way."""
-    bad = [n for n, line in enumerate(case.draft.lines, start=1) if line.badly_tagged]
-    if bad:
+    if bad := case.turns(lambda line: line.badly_tagged):
         yield (
             f"Turn {bad[0]}: a tag is not written as it should be. It ends the line, as "
             "' TAG: label' or ' TAG: label; label'."
@@ -97,26 +106,22 @@ def tag_syntax(case: Case) -> Iterator[str]:
 
 def unknown_labels(case: Case) -> Iterator[str]:
     """A tag names a label that there is not."""
-    for number, line in enumerate(case.draft.lines, start=1):
-        if line.unknown:
-            yield f"Turn {number}: there is no label {line.unknown[0][:40]!r}."
-            return
+    if bad := case.turns(lambda line: line.unknown):
+        label = case.draft.lines[bad[0] - 1].unknown[0]
+        yield f"Turn {bad[0]}: there is no label {label[:40]!r}."
 
 
 def tags_in_text(case: Case) -> Iterator[str]:
     """A dialogue that people are to label holds tags of its writer."""
     # A dialogue of a corpus is labelled by people already, and has no plan to be made from.
-    tagged = case.turns(ALERT_MASK | CONFIRM_MASK)
-    if tagged and case.post is not None:
+    if case.post is not None and (tagged := case.turns(lambda line: line.mask)):
         yield f"Turn {tagged[0]} has a tag. Write no tags."
 
 
 def listener_tags(case: Case) -> Iterator[str]:
     """The Listener's line carries a tag."""
-    for number, line in enumerate(case.draft.lines, start=1):
-        if line.mask and line.speaker != "User":
-            yield f"Turn {number}: the Listener's line has a tag. Only the User's lines have."
-            return
+    if tagged := case.turns(lambda line: line.mask and line.speaker != "User"):
+        yield f"Turn {tagged[0]}: the Listener's line has a tag. Only the User's lines have."
 
 
 def no_crisis(case: Case) -> Iterator[str]:
@@ -137,14 +142,14 @@ def other_confirms(case: Case) -> Iterator[str]:
 
 def scattered(case: Case) -> Iterator[str]:
     """Confirms stand on more than one turn."""
-    turns = case.turns(CONFIRM_MASK)
+    turns = case.confirms
     if len(turns) > 1:
         yield f"Turns {', '.join(map(str, turns))} have confirm tags. Put all on one turn, once."
 
 
 def window(case: Case) -> Iterator[str]:
     """The first confirm stands outside the window of its phase."""
-    turns = case.turns(CONFIRM_MASK)
+    turns = case.confirms
     if case.plan is not None and turns:
         allowed = WINDOWS[case.kind][case.plan.timing]
         if turns[0] not in allowed:
@@ -156,7 +161,7 @@ def window(case: Case) -> Iterator[str]:
 
 def alerts(case: Case) -> Iterator[str]:
     """There is more than one alert, or it does not stand before the confirm."""
-    turns, confirms = case.turns(ALERT_MASK), case.turns(CONFIRM_MASK)
+    turns, confirms = case.alerts, case.confirms
     if len(turns) > 1:
         yield f"Turns {', '.join(map(str, turns))} have alert tags. Write at most one."
     elif turns and confirms and turns[0] >= confirms[0]:
@@ -165,5 +170,5 @@ def alerts(case: Case) -> Iterator[str]:
 
 def lone_alert(case: Case) -> Iterator[str]:
     """An alert where the post has no crisis: the second pattern that the paper flags."""
-    if case.plan is not None and not case.plan.mask and case.turns(ALERT_MASK):
+    if case.plan is not None and not case.plan.mask and case.alerts:
         yield "There is an alert tag, and the post has no crisis."

@@ -90,7 +90,7 @@ def fitting_topics(bank: Bank, plan: Plan) -> list[str]:
     """
     topics = [name.split(".")[1] for name in bank.named(r"topic\.[^.]+\.user")]
     barred = {name for event in plan.events for name in _CONTRADICTING.get(event.key, ())}
-    allowed = (SCENARIOS[plan.scenario].topics or set(topics)) - barred
+    allowed = set(SCENARIOS[plan.scenario].topics or topics) - barred
     return [name for name in topics if name in allowed] or topics
 
 

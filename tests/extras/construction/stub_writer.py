@@ -1,4 +1,4 @@
-"""A writer that obeys the prompt, as far as it is told to: what a server answers in tests."""
+"""A writer that obeys the prompt: what a server answers in tests."""
 
 from __future__ import annotations
 
@@ -26,22 +26,13 @@ def is_repair(prompt: str) -> bool:
 
 
 def good(prompt: str) -> str:
-    """A valid dialogue for a prompt: the same for the same prompt, and like no other."""
+    """A valid training dialogue for a prompt: the same for the same prompt, and like no other."""
     rng = random.Random(hashlib.sha256(prompt.encode()).hexdigest())
-    training = "Write the 15 turns now" in prompt
     labels, phase = part(prompt, "The labels of"), part(prompt, "The phase")
     lines = []
-    for turn in range(1, 16 if training else 13):
+    for turn in range(1, 16):
         line = f"{('Listener', 'User')[turn % 2]}: {' '.join(rng.sample(WORDS, 8))}."
-        if training and labels != "no crisis" and turn == TURNS[phase]:
+        if labels != "no crisis" and turn == TURNS[phase]:
             line += f" TAG: {labels}"
         lines.append(line)
     return "\n".join(lines)
-
-
-def mixed(prompt: str) -> str:
-    """A good dialogue for most, something else for some: by the prompt alone."""
-    digest = hashlib.sha256(prompt.encode()).digest()[0]
-    if digest % 3 == 0:
-        return f"Certainly! Here it is:\n\n```\n{good(prompt)}\n```"
-    return good(prompt) if digest % 7 else ""

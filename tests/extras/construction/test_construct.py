@@ -1,4 +1,4 @@
-"""Posts to corpus: every plan ends somewhere, through real SDKs and a service that fails."""
+"""Posts to corpus: every plan ends somewhere, through a real SDK and a service that fails."""
 
 from __future__ import annotations
 
@@ -10,43 +10,37 @@ from typing import Any
 
 import pytest
 
-from cradle_extras.construction import Posts, construct, load_posts, plan_dialogues
+from cradle_extras.construction import Construction, Posts, construct, load_posts, plan_dialogues
 from cradle_extras.construction.posts import Post
-from cradle_extras.construction.repair import Writing, longest_request
+from cradle_extras.construction.repair import Writing, longest_requests
 from cradle_extras.construction.writers.language_model import writer_model
 from cradle_lib import labels, load_corpus
-from cradle_lib.detection import Answer, Outcome
+from cradle_lib.detection import Answer, Options, Outcome
 from cradle_lib.detection.api.dispatch import Patience
 from cradle_lib.errors import CorpusError, EngineError, RegistryError
 
-from ...detection.api.fault_server import FaultServer, Reply, chat, error, message
-from .stub_writer import good, is_repair, mixed
+from ...detection.api.fault_server import FaultServer, Reply, chat, error
+from .stub_writer import good, is_repair
 
 FEW = replace(load_posts(), items=load_posts().items[:6] + load_posts().items[-2:])
-SDKS: dict[str, Callable[[str], Reply]] = {
-    "openai": lambda text: chat(message={"content": text}),
-    "anthropic": message,
-}
+CALM = Posts(
+    "calm", tuple(Post(f"c{i}", "", f"A long day at work, number {i}.", 0) for i in range(3))
+)
 
 
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    hurry = Patience(attempts=4, base=0.0, connect=0.0)
-    monkeypatch.setattr(Patience, "of", classmethod(lambda *_: hurry))
-
-
-def serve(sdk: str, write: Callable[[str, int], str | Reply | bytes]) -> FaultServer:
+def written(
+    posts: Posts, out: Path, write: Callable[[str, int], str | Reply | bytes], **options: Any
+) -> Construction:
+    """Has a service write dialogues; ``write`` gets the prompt and the number of the call."""
     seen: list[dict[str, Any]] = []
 
-    def reply(attempt: int) -> Reply | bytes:
-        written = write(seen[attempt]["messages"][0]["content"], attempt)
-        return SDKS[sdk](written) if isinstance(written, str) else written
+    def reply(call: int) -> Reply | bytes:
+        answer = write(seen[call]["messages"][0]["content"], call)
+        return chat(message={"content": answer}) if isinstance(answer, str) else answer
 
-    return FaultServer({"ok": reply}, seen)
-
-
-def url(sdk: str, server: FaultServer) -> str:
-    return f"{server.url}/ok" + ("/v1" if sdk == "openai" else "")
+    with FaultServer({"ok": reply}, seen) as server:
+        url = f"{server.url}/ok/v1"
+        return construct(posts, writer="openai:stub", base_url=url, out=out, **options)
 
 
 @pytest.mark.parametrize(("kind", "chosen"), [("training", None), ("annotated", FEW)])
@@ -68,18 +62,19 @@ def test_the_phrase_bank_writes_all_posts_and_the_corpus_is_read_as_it_is(
         assert construct(chosen, kind=kind).corpus.fingerprint == corpus.fingerprint
 
 
-@pytest.mark.parametrize("sdk", SDKS)
-def test_a_service_that_fails_in_every_way_loses_no_plan(tmp_path: Path, sdk: str) -> None:
+def test_a_service_that_fails_in_every_way_loses_no_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hurry = Patience(attempts=4, base=0.0, connect=0.0)
+    monkeypatch.setattr(Patience, "of", classmethod(lambda *_: hurry))
     trouble: list[Reply | bytes] = [error(429), error(500), b"", error(529)]
     texts = [post.text[:40] for post in FEW]
 
-    def write(prompt: str, attempt: int) -> str | Reply | bytes:
-        if attempt < len(trouble):
-            return trouble[attempt]
+    def write(prompt: str, call: int) -> str | Reply | bytes:
+        if call < len(trouble):
+            return trouble[call]
         if texts[0] in prompt:
-            refused = {"openai": chat(message={"content": None, "refusal": "No."}),
-                       "anthropic": message(None, stop_reason="refusal")}  # fmt: skip
-            return refused[sdk]
+            return chat(message={"content": None, "refusal": "No."})
         if texts[1] in prompt:
             return error(400)
         if texts[2] in prompt:
@@ -88,13 +83,10 @@ def test_a_service_that_fails_in_every_way_loses_no_plan(tmp_path: Path, sdk: st
             return good(prompt)[:300]
         return good(prompt)
 
-    with serve(sdk, write) as server:
-        made = construct(FEW, writer=f"{sdk}:stub", base_url=url(sdk, server), out=tmp_path)
-    frame = made.to_frame().set_index("dialogue")
+    frame = written(FEW, tmp_path, write).to_frame()
     assert frame["status"].tolist() == ["failed", "failed", "rejected", *["accepted"] * 5]
     assert frame["reason"].iloc[2] == "nothing written"
     assert frame["attempts"].tolist() == [0, 0, 3, 2, 1, 1, 1, 1]
-    assert sum(made.counts.values()) == len(FEW)
 
 
 def test_a_repair_holds_the_attempt_and_the_validator_s_words(tmp_path: Path) -> None:
@@ -102,20 +94,14 @@ def test_a_repair_holds_the_attempt_and_the_validator_s_words(tmp_path: Path) ->
 
     def write(prompt: str, _: int) -> str:
         prompts.append(prompt)
-        return mixed(prompt) if is_repair(prompt) else f"Sure:\n{good(prompt)}"
+        return good(prompt) if is_repair(prompt) else f"Sure:\n{good(prompt)}"
 
-    with serve("openai", write) as server:
-        made = construct(
-            FEW, writer="openai:stub", base_url=url("openai", server), out=tmp_path, attempts=4
-        )
+    made = written(FEW, tmp_path, write)
+    assert made.to_frame()["attempts"].tolist() == [2] * len(FEW)
     first = next(prompt for prompt in prompts if is_repair(prompt))
     assert "Sure:\nUser: " in first
     assert "Write nothing but the dialogue" in first
-    # Three repairs are as often as it is asked.
-    assert made.to_frame()["attempts"].max() <= 4
-    sizes = {}
-    for plan in plan_dialogues(FEW):
-        sizes |= longest_request(plan, FEW.by_id[plan.post], 4)
+    sizes = longest_requests([(plan, FEW.by_id[plan.post]) for plan in plan_dialogues(FEW)], 2)
     assert max(len(prompt.encode()) for prompt in prompts) <= max(sizes.values())
 
 
@@ -131,32 +117,20 @@ def test_local_weights_write_one_after_the_other_and_may_write_long() -> None:
 
 
 def test_a_copy_of_an_accepted_dialogue_is_rejected(tmp_path: Path) -> None:
-    calm = [Post(f"c{i}", "", f"A long day at work, number {i}.", 0) for i in range(3)]
-    posts = Posts("calm", tuple(calm))
     said: list[str] = []
 
     def write(prompt: str, _: int) -> str:
         said.append(good(prompt))
         return said[0]
 
-    with serve("openai", write) as server:
-        made = construct(
-            posts, writer="openai:stub", base_url=url("openai", server), out=tmp_path, attempts=1
-        )
-        assert made.to_frame()["status"].tolist() == ["accepted", "rejected", "rejected"]
-        assert set(made.to_frame()["reason"].iloc[1:]) == {"near-duplicate"}
-        against = construct(
-            posts,
-            writer="openai:stub",
-            base_url=url("openai", server),
-            out=tmp_path / "again",
-            attempts=1,
-            against=[made.corpus],
-        )
-    assert against.counts["rejected"] == 3
+    made = written(CALM, tmp_path, write, attempts=1)
+    assert made.to_frame()["status"].tolist() == ["accepted", "rejected", "rejected"]
+    assert set(made.to_frame()["reason"].iloc[1:]) == {"near-duplicate"}
+    again = written(CALM, tmp_path / "again", write, attempts=1, against=[made.corpus])
+    assert again.counts["rejected"] == 3
     assert not (tmp_path / "again" / "corpus.parquet").exists()
     with pytest.raises(CorpusError, match="was accepted"):
-        _ = against.corpus
+        _ = again.corpus
 
 
 def test_text_leaves_the_machine_only_with_a_yes(
@@ -164,8 +138,9 @@ def test_text_leaves_the_machine_only_with_a_yes(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
     asked: list[str] = []
+    options = Options(consent=asked.append)  # type: ignore[arg-type]
     with pytest.raises(EngineError, match="was not agreed to"):
-        construct(FEW, writer="openai:gpt-x", out=tmp_path, consent=asked.append)  # type: ignore[arg-type]
+        construct(FEW, writer="openai:gpt-x", out=tmp_path, options=options)
     assert "8 posts of posts will be sent to api.openai.com" in asked[0]
 
 
@@ -182,10 +157,8 @@ def test_a_writing_goes_on_where_it_was_and_ends_after_its_attempts() -> None:
     post = FEW.items[0]
     [plan] = plan_dialogues([post])
     writing = Writing(plan, post, attempts=2)
-    assert writing.remaining == 1
     made = [writing.answer(Answer("nothing of the kind"))]
-    assert made[0].outcome is Outcome.UNPARSED
-    assert made[0].reason == "nothing written"
+    assert (made[0].outcome, made[0].reason) == (Outcome.UNPARSED, "nothing written")
     again = Writing(plan, post, attempts=2, stored=made)
     assert again.taken == made
     assert again.prompt is not None
@@ -194,7 +167,4 @@ def test_a_writing_goes_on_where_it_was_and_ends_after_its_attempts() -> None:
     made.append(again.answer(Answer(good(again.prompt.text))))
     assert made[1].outcome is Outcome.OK
     whole = Writing(plan, post, attempts=2, stored=made)
-    assert whole.prompt is None
-    assert whole.draft == again.draft
-    with pytest.raises(RuntimeError, match="finished"):
-        whole.answer(Answer(""))
+    assert (whole.remaining, whole.draft) == (0, again.draft)

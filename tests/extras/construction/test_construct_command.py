@@ -1,52 +1,42 @@
-"""``cradle construct``, started as a user starts it."""
+"""``cradle construct`` as a user meets it."""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from cradle_lib import load_corpus
+from cradle_lib.errors import CradleError
 
-from ...command import cradle
+from ...cli.in_process import invoke
 
-POSTS = [
-    {"id": "a", "title": "T", "text": "A long week, and I am tired.", "labels": "no_crisis"},
-    {"id": "b", "title": "T", "text": "I have been hurting myself.", "labels": "selfharm_ongoing"},
-    {"id": "c", "title": "T", "text": "It was years ago.", "labels": "SI_passive_past"},
-]
-
-
-@pytest.fixture
-def posts(tmp_path: Path) -> Path:
-    pd.DataFrame(POSTS).to_csv(tmp_path / "posts.csv", index=False)
-    return tmp_path / "posts.csv"
+POSTS = """\
+id,title,text,labels
+a,T,"A long week, and I am tired.",no_crisis
+b,T,I have been hurting myself.,selfharm_ongoing
+c,T,It was years ago.,SI_passive_past
+"""
 
 
-def construct(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return cradle("construct", *arguments)
-
-
-def test_dialogues_are_written_and_checked(tmp_path: Path, posts: Path) -> None:
-    out = tmp_path / "out"
-    written = construct("write", "--posts", posts, "--kind", "annotated", "--out", out)
-    assert written.returncode == 0, written.stderr
+def test_dialogues_are_written_and_checked(tmp_path: Path) -> None:
+    (tmp_path / "posts.csv").write_text(POSTS)
+    options = ["--posts", tmp_path / "posts.csv", "--kind", "annotated", "--out", tmp_path / "out"]
+    written = invoke("construct", "write", *options)
+    assert written.exit_code == 0, written.output
     assert "3 plans: 3 accepted, 0 rejected, 0 failed." in written.stdout
-    assert len(load_corpus(out / "corpus.parquet")) == 3
-    order = ("check", out / "corpus.parquet", "--kind", "annotated")
-    assert construct(*order).returncode == 0
-    copy = construct(*order, "--against", out / "corpus.parquet")
-    assert copy.returncode == 1
+    corpus = tmp_path / "out" / "corpus.parquet"
+    assert len(load_corpus(corpus)) == 3
+    order = ["construct", "check", corpus, "--kind", "annotated"]
+    assert invoke(*order).exit_code == 0
+    copy = invoke(*order, "--against", corpus)
+    assert copy.exit_code == 1
     assert "near-duplicate" in copy.stdout
 
 
 @pytest.mark.parametrize(
     "mistake", [("--kind", "other"), ("--writer", "keyword"), ("--posts", "none.csv")]
 )
-def test_errors_are_one_line_and_exit_2(tmp_path: Path, mistake: tuple[str, str]) -> None:
-    found = construct("write", "--out", tmp_path, *mistake)
-    assert found.returncode == 2, found.stdout + found.stderr
-    assert found.stderr.startswith("error: ")
-    assert "Traceback" not in found.stderr
+def test_a_mistake_is_an_error_of_the_project(tmp_path: Path, mistake: tuple[str, str]) -> None:
+    found = invoke("construct", "write", "--out", tmp_path, *mistake)
+    assert isinstance(found.exception, CradleError)

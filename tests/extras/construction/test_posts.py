@@ -40,10 +40,10 @@ def test_the_same_posts_are_read_from_each_format(tmp_path: Path, ending: str) -
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([GOOD | {"text": "  "}], "row 0: post a has no text"),
+        ([GOOD | {"text": "  "}], "row 0: post a: no text"),
         ([GOOD | {"labels": "selfharm_pst"}], "row 0: post a: unknown label .*selfharm_pst"),
         ([GOOD | {"labels": "alert_past"}], "label of a turn"),
-        ([GOOD, GOOD], "row 1: the id 'a' occurs twice"),
+        ([GOOD, GOOD], "row 1: post a: the id occurs twice"),
     ],
 )
 def test_what_is_no_post_is_refused_with_its_row(

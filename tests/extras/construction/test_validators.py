@@ -16,6 +16,7 @@ from cradle_extras.construction.posts import Post, Posts
 from cradle_extras.construction.validators.checks import VALIDATORS, check_draft
 from cradle_extras.construction.validators.draft import draft_of, read_draft, write_line
 from cradle_extras.construction.validators.duplicates import near_duplicates, triples
+from cradle_extras.construction.validators.rules import Case
 from cradle_lib import labels, load_corpus
 from cradle_lib.corpus import Corpus
 
@@ -45,7 +46,7 @@ def text(kind: Kind = "training", tags: dict[int, str] | None = None, crisis: bo
 def found(written: str, kind: Kind = "training", post: Post | None = POST) -> set[str]:
     steps = (Step("confirm", (Event("SH", "ongoing"),)),) if post is None or post.mask else ()
     plan = Plan("p", kind, "S1", "early", "", steps, (0,) * len(steps), post="p")
-    return {f.validator for f in check_draft(read_draft(written), kind, plan, post)}
+    return {f.validator for f in check_draft(Case(read_draft(written), kind, plan, post))}
 
 
 def test_a_dialogue_that_is_right_passes_all() -> None:
@@ -77,22 +78,23 @@ def test_a_dialogue_that_is_right_passes_all() -> None:
         (text(tags={9: "confirm_SH_ongoing"}), {"confirm outside its window"}),
         (text(tags={7: "confirm_SH_ongoing", 9: "alert_ongoing"}), {"alert rules"}),
         (text().replace("It's the evenings.", "My boyfriend hits me."), {"new crisis content"}),
-        (
-            text()
-            .replace("Okay, thank you so much.", "What happens next?")
-            .replace("What happens next?", "What will happen to me next?"),
-            {"repeated lines"},
-        ),
-        (text().replace("Hello there.", "I'm at x@y.org."), {"identifying detail"}),
-        (text().replace("Hello there.", "I live at 12 Long Oak Street."), {"identifying detail"}),
-        (text().replace("Hello there.", "Call 555 123 4567."), {"identifying detail"}),
-        (text().replace("Hello there.", "I am u/somebody1."), {"identifying detail"}),
-        (text().replace("Hello there.", "My brother is called by Robert."), {"identifying detail"}),
+        (text().replace("Hello there.", "I think I could try that."), {"repeated lines"}),
         (text().replace("Hello there.", "I saw it on reddit."), {"forbidden detail"}),
     ],
 )
 def test_one_thing_wrong_is_found_and_named(written: str, names: set[str]) -> None:
     assert found(written) == names
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'm at x@y.org.", "I live at 12 Long Oak Street.", "Call 555 123 4567.",
+        "I am u/somebody1.", "See www.example.org.", "My brother is called by Robert.",
+    ],
+)  # fmt: skip
+def test_what_could_tell_who_a_person_is_is_found(said: str) -> None:
+    assert found(text().replace("Hello there.", said)) == {"identifying detail"}
 
 
 def test_rules_of_posts_without_a_crisis() -> None:
@@ -105,19 +107,18 @@ def test_rules_of_posts_without_a_crisis() -> None:
 
 def test_a_post_that_is_cut_into_lines_is_a_copy() -> None:
     long = "I went to the lake with my sister and we sat there for hours until it grew dark"
-    lines = text(crisis=False).split("\n")
-    words = long.split()
+    post, words, lines = Post("q", "", long, 0), long.split(), text(crisis=False).split("\n")
     for n in range(0, 15, 2):
         lines[n] = f"User: {' '.join(words[n : n + 8])}"
-    assert "copied post" in found("\n".join(lines), post=Post("q", "", long, 0))
-    assert "copied post" not in found(text(crisis=False), post=Post("q", "", long, 0))
+    assert "copied post" in found("\n".join(lines), post=post)
+    assert "copied post" not in found(text(crisis=False), post=post)
 
 
 @given(st.text(alphabet=st.sampled_from("UserListn:TAG; confirm_SH_ongoing\n-`*1"), max_size=200))
 def test_any_text_is_read_and_judged(written: str) -> None:
     draft = read_draft(written)
     for kind in ("training", "annotated"):
-        check_draft(draft, kind, None, None)
+        check_draft(Case(draft, kind, None, None))
     # What was read and is written again reads the same.
     again = read_draft("\n".join(map(write_line, draft.lines)))
     if not any(line.badly_tagged or line.unknown for line in draft.lines):
@@ -142,23 +143,18 @@ def test_the_surrogate_is_rejected_by_none_and_flagged_as_counted_apart(
     assert len(table) == len(VALIDATORS) + 1
 
 
-def similarity(first: str, second: str) -> float:
-    """Jaccard index of two texts' word triples."""
-    one, other = triples(first), triples(second)
-    return len(one & other) / len(one | other)
-
-
 def brute(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """All pairs: each text against every earlier one that is no duplicate itself."""
-    kept: list[tuple[str, str]] = []
+    kept: list[tuple[str, set[str]]] = []
     pairs = []
     for name, said in texts:
-        shares = [(similarity(said, other), n) for n, (_, other) in enumerate(kept)]
+        own = triples(said)
+        shares = [(len(own & other) / len(own | other), n) for n, (_, other) in enumerate(kept)]
         best, place = max(shares, default=(0.0, -1))
         if best >= 0.8:
             pairs.append((name, kept[place][0]))
         else:
-            kept.append((name, said))
+            kept.append((name, own))
     return pairs
 
 
@@ -177,7 +173,7 @@ def test_near_duplicates_are_those_of_comparing_all_pairs() -> None:
 
 def test_attempts_without_a_line_are_no_duplicates_of_each_other() -> None:
     posts = Posts("calm", tuple(Post(f"c{n}", "", f"Number {n}.", 0) for n in range(3)))
-    nothing = check_draft(read_draft("No."), "training", None, None)
+    nothing = check_draft(Case(read_draft("No."), "training", None, None))
     made = Construction(
         "none", tuple(Outcome(plan, None, [("No.", nothing)]) for plan in plan_dialogues(posts))
     )
