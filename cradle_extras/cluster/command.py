@@ -18,7 +18,7 @@ from cradle_lib.cli.console import err
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Progress, journal_path
-from cradle_lib.detection.api.money import longest_prompts
+from cradle_lib.detection.api.money import prompt_sizes
 from cradle_lib.detection.journal import journal_files
 from cradle_lib.detection.run import require_consent
 from cradle_lib.detection.selection import choose_dialogues
@@ -81,7 +81,7 @@ def cluster(
     with RunBar(settings.model.name, "turns", yes=given["yes"]) as bar:
         if settings.model.remote:
             template = load_template(settings.model.prompt)
-            sizes = longest_prompts(chosen, template, settings.history).values()
+            sizes = prompt_sizes(chosen, template, settings.history).values()
             what = f"{len(chosen)} dialogues of {corpus.name}"
             require_consent(settings.model, what, sizes, bar.agree)
 

@@ -8,6 +8,7 @@ detection.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 import pandas as pd
@@ -125,7 +126,7 @@ class Writing:
         if outcome is None or outcome not in _FINAL:
             outcome = Outcome.UNPARSED if problems else Outcome.OK
             reason = "; ".join(dict.fromkeys(f.validator for f in problems)) or reason
-        return Prediction.of(asked, answer, outcome, mask=0, reason=reason)
+        return Prediction.of(asked, replace(answer, outcome=outcome, reason=reason))
 
     def judge(self, text: str, outcome: Outcome | None, reason: str | None) -> list[Finding]:
         """Takes an attempt, sets the next question, and gives the reasons for a rejection."""

@@ -101,15 +101,19 @@ class Options:
     max_cost: float | None = None
 
 
-def failure(error: Exception, clean: Callable[[str], str] = str) -> Answer:
+def failure(error: Exception, hide: Callable[[str], str] = str) -> Answer:
     """Makes the failed answer to a question on which a model raised an exception.
 
-    The reason has the exception's type and message; ``clean`` takes out of it what must not be
-    shown, before it is shortened.
+    The reason has the exception's type and message, as :func:`short_reason` gives them.
     """
     said = f"{type(error).__name__}: {error}".rstrip(": ")
-    reason = clean(" ".join(said[: 10 * _LONGEST_REASON].split()))
-    return Answer("", Outcome.FAILED, printable(reason[:_LONGEST_REASON]), error=error)
+    return Answer("", Outcome.FAILED, short_reason(said, hide), error=error)
+
+
+def short_reason(said: str, hide: Callable[[str], str] = str) -> str:
+    """Puts a message on one line; ``hide`` removes secrets from it before it is shortened."""
+    line = " ".join(said[: 10 * _LONGEST_REASON].split())
+    return printable(hide(line)[:_LONGEST_REASON])
 
 
 def checksum(*files: Path | str) -> str:

@@ -23,7 +23,7 @@ from cradle_lib.detection.api.money import (
     Budget,
     Place,
     highest_cost,
-    longest_prompts,
+    prompt_sizes,
     usage_of,
 )
 from cradle_lib.detection.api.network import host_of, proxy_of
@@ -250,7 +250,7 @@ def run(
         ],
         total=sum(len(dialogue.user_turns) for dialogue in chosen),
         texts=f"dialogues of {corpus.name}",
-        sizes=lambda: longest_prompts(chosen, template, history),
+        sizes=lambda: prompt_sizes(chosen, template, history),
     )
     ask(model, corpus, task, path, options, function)
     return path

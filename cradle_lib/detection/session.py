@@ -163,11 +163,10 @@ class Prediction(Circumstances):
     reason: str | None = None
 
     @classmethod
-    def of(
-        cls, prompt: Prompt, answer: Answer, outcome: Outcome, mask: int, reason: str | None
-    ) -> Prediction:
-        """Makes the prediction of a question from its answer."""
-        own = (prompt.dialogue, prompt.turn, prompt.key, answer.text, mask, outcome, reason)
+    def of(cls, prompt: Prompt, answer: Answer) -> Prediction:
+        """Makes the prediction of a question: reads the answer, unless its outcome is known."""
+        outcome, mask = (answer.outcome, 0) if answer.outcome else read_answer(answer.text)
+        own = (prompt.dialogue, prompt.turn, prompt.key, answer.text, mask, outcome, answer.reason)
         return cls(*own, **{f.name: getattr(answer, f.name) for f in fields(Circumstances)})
 
     def __repr__(self) -> str:
@@ -224,8 +223,7 @@ class Session:
         prompt = self.prompt
         if prompt is None:
             raise RuntimeError(f"dialogue {self.dialogue.id} is finished: nothing was asked")
-        outcome, mask = (answer.outcome, 0) if answer.outcome else read_answer(answer.text)
-        prediction = Prediction.of(prompt, answer, outcome, mask, answer.reason)
+        prediction = Prediction.of(prompt, answer)
         self.prompt = None
         with suppress(StopIteration):
             self.prompt = self._questions.send(prediction)

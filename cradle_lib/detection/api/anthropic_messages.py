@@ -33,27 +33,28 @@ class AnthropicMessages(Remote):
         return {"anthropic-version": API_VERSION}
 
     def settings(self) -> dict[str, Any]:
-        """Says what the registry asks for.
-
-        Anthropic's own endpoint caches up to marked blocks. Other servers cache whatever
-        beginnings they have seen, and some of them join blocks with a line break, which
-        would change the text: they get no blocks.
-        """
+        """Says what the registry asks for."""
         return {
             "max_tokens": self.decoding.max_new_tokens,
             "temperature": self.decoding.temperature,
             "seed": self.decoding.seed,
-            "cache_control": {"type": "ephemeral"} if self.model.base_url is None else None,
         }
 
-    def body(self, prompt: Prompt) -> dict[str, Any]:
-        """Makes the body of a call, with the marks of the cache where they belong."""
-        rest = dict(self._parameters)
-        mark = rest.pop("cache_control", None)
-        messages: list[dict[str, Any]] = list(prompt.messages)
-        if mark is not None:
-            messages[-1] = {**messages[-1], "content": _marked(prompt.blocks, mark)}
-        return {"model": self.model.weights, "messages": messages, **rest}
+    def messages(self, prompt: Prompt) -> list[dict[str, Any]]:
+        """Divides the text for Anthropic's own endpoint, which caches up to marked blocks.
+
+        The static part and the history end with a mark. Each earlier question's history ends a
+        block too, because the service finds what it cached at the ends of blocks only. Other
+        servers cache whatever beginnings they have seen, and some of them join blocks with a line
+        break, which would change the text: they get no blocks.
+        """
+        [message] = prompt.messages
+        if self.model.base_url is not None:
+            return [message]
+        content: list[dict[str, Any]] = [{"type": "text", "text": part} for part in prompt.blocks]
+        for position in {0, len(content) - 2} if len(content) > 1 else ():
+            content[position]["cache_control"] = {"type": "ephemeral"}
+        return [{**message, "content": content}]
 
     def read(self, reply: object) -> Answer:
         """Reads a message; prompt tokens are counted with those read from or written to a cache."""
@@ -78,15 +79,3 @@ class AnthropicMessages(Remote):
             tokens_written=written,
             tokens_out=tokens(reply, "usage", "output_tokens"),
         )
-
-
-def _marked(blocks: list[str], mark: dict[str, str]) -> list[dict[str, Any]]:
-    """Marks the end of the static part and the end of the history.
-
-    Each earlier question's history ends a block too, because the service finds what it
-    cached at the ends of blocks only.
-    """
-    content: list[dict[str, Any]] = [{"type": "text", "text": block} for block in blocks]
-    for position in {0, len(content) - 2} if len(content) > 1 else ():
-        content[position]["cache_control"] = mark
-    return content

@@ -26,16 +26,15 @@ from cradle_lib.detection.api.dispatch import Dispatcher, Patience
 from cradle_lib.detection.api.faults import Fault, error_in, fault_in_reply, fault_of_error
 from cradle_lib.detection.api.keys import Redactor, find_key
 from cradle_lib.detection.api.network import find_proxy, place_of, tls_for
-from cradle_lib.detection.api.replies import lookup, one_line
-from cradle_lib.detection.engine import Emit, Engine, Options, Questions, failure
+from cradle_lib.detection.api.replies import lookup
+from cradle_lib.detection.engine import Emit, Engine, Options, Questions, failure, short_reason
 from cradle_lib.detection.local.local_engine import require_packages
 from cradle_lib.detection.local.quiet import unlogged
 from cradle_lib.detection.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
-from cradle_lib.errors import CradleError, EngineError, printable
+from cradle_lib.errors import CradleError, EngineError
 
-LONGEST_REASON: Final = 300
 CONNECT: Final = 10.0  # Seconds to make a connection.
 # Characters of a prompt for each token: about four in English, one or two in Chinese.
 _MOST_PER_TOKEN: Final = 8
@@ -108,9 +107,14 @@ class Remote(Engine):
     def settings(self) -> dict[str, Any]:
         """Gives the entry's settings as parameters of a call; ``None`` is not sent."""
 
-    @abstractmethod
+    def messages(self, prompt: Prompt) -> list[dict[str, Any]]:
+        """Makes the messages of a call."""
+        return prompt.messages
+
     def body(self, prompt: Prompt) -> dict[str, Any]:
         """Makes the body of a call: the model's name, the messages, and the parameters."""
+        messages = self.messages(prompt)
+        return {"model": self.model.weights, "messages": messages, **self._parameters}
 
     @abstractmethod
     def read(self, reply: object) -> Answer:
@@ -258,7 +262,7 @@ class Remote(Engine):
             if (fault := fault_of_error(self._sdk, error)) is not None:
                 return fault
             # This program or an SDK has a bug. The exception's own message may quote the key.
-            answer = failure(error, self.clean)
+            answer = failure(error, self._hide)
             shown = EngineError(answer.reason or "").with_traceback(error.__traceback__)
             return replace(answer, error=shown)
 
@@ -306,5 +310,5 @@ class Remote(Engine):
         return replace(answer, text="", outcome=Outcome.FAILED, reason=reason)
 
     def clean(self, text: str) -> str:
-        """Removes the key from a service's words, and then shortens them."""
-        return printable(self._hide(one_line(text[: 10 * LONGEST_REASON]))[:LONGEST_REASON])
+        """Removes the key from a service's message, and then shortens it."""
+        return short_reason(text, self._hide)

@@ -103,7 +103,8 @@ class Dispatcher:
     def give_up(self) -> None:
         """Cancels the calls in flight, too. Safe from any thread."""
         self.stop("interrupted")
-        self._soon(self._abandon)
+        for worker in self._workers:
+            self._soon(worker.cancel)
 
     async def run(self, sessions: Iterable[Questions]) -> None:
         """Asks every session's prompts until all are finished, or the run is stopped.
@@ -146,7 +147,7 @@ class Dispatcher:
             if found.kind != "retry" or attempts >= self._patience.attempts:
                 return found.answer
             if found.charged:
-                self._lost(prompt, found.reason, found.seconds)
+                self._service.lost(Prediction.of(prompt, found.answer))
             if not found.shared:
                 self._reason = found.reason
                 await self._pause(self._patience.pause(attempts))
@@ -169,7 +170,8 @@ class Dispatcher:
             return found
         except asyncio.CancelledError:
             if began is not None:
-                self._lost(prompt, "given up", _now() - began)
+                given_up = Answer("", Outcome.FAILED, "given up", seconds=_now() - began)
+                self._service.lost(Prediction.of(prompt, given_up))
             raise
         finally:
             self._flying -= 1
@@ -225,7 +227,7 @@ class Dispatcher:
             lasts = f"no answer from {self._service.place} for {_now() - self._heard:.0f} s"
             if due == end:
                 self.stop(f"{lasts} ({self._reason}). Check whether the service works")
-                self._abandon()
+                self.give_up()
                 return
             self._notice_after *= 2
             limit = f"{self._patience.silence:.0f} s"
@@ -242,19 +244,11 @@ class Dispatcher:
         self.error = self.error or error
         self._soon(self._stopped.set)
 
-    def _abandon(self) -> None:
-        for worker in self._workers:
-            worker.cancel()
-
     def _soon(self, action: Callable[[], object]) -> None:
         # There is no loop before the run begins; it is closed if everything has just ended.
         if self._loop is not None:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(action)
-
-    def _lost(self, prompt: Prompt, reason: str | None, seconds: float) -> None:
-        answer = Answer("", Outcome.FAILED, reason, seconds=seconds)
-        self._service.lost(Prediction.of(prompt, answer, Outcome.FAILED, 0, reason))
 
 
 def _now() -> float:

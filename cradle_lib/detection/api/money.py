@@ -36,6 +36,7 @@ _MILLION: Final = 1_000_000
 # Tokens that a service adds to a message: role markers, and the first words of its template.
 WRAPPING: Final = 256
 Place = tuple[str, int]
+_ALL_LABELS: Final = format_mask(sum(BITS.values()))
 _COSTS: Final = (
     "system", "calls", "prompt_bytes", "answer_tokens", "input_price", "output_price", "date",
     "source", "usual_cost", "highest_cost",
@@ -99,9 +100,12 @@ def total_usage(predictions: Iterable[Prediction]) -> tuple[Usage, int]:
 
 
 def prompt_sizes(
-    dialogues: Iterable[Dialogue], template: Template, history: History, answer: str = NONE
+    dialogues: Iterable[Dialogue], template: Template, history: History, answer: str = _ALL_LABELS
 ) -> dict[Place, int]:
-    """Calculates the UTF-8 bytes of each user turn's prompt, if every answer is the given one."""
+    """Calculates the UTF-8 bytes of each user turn's prompt if every answer is the given one.
+
+    With the default, all labels, they are the most bytes that the prompts can have.
+    """
     sizes = {}
     for dialogue in dialogues:
         session = Session(dialogue, template, history)
@@ -109,16 +113,6 @@ def prompt_sizes(
             sizes[prompt.dialogue, prompt.turn] = len(prompt.text.encode())
             session.answer(Answer(answer))
     return sizes
-
-
-def longest_prompts(
-    dialogues: Iterable[Dialogue], template: Template, history: History
-) -> dict[Place, int]:
-    """Calculates the most UTF-8 bytes of each user turn's prompt.
-
-    The model's own predictions in the history are assumed to be all labels in every turn.
-    """
-    return prompt_sizes(dialogues, template, history, format_mask(sum(BITS.values())))
 
 
 def answer_limit(model: Model) -> int:
@@ -147,15 +141,6 @@ def highest_cost(model: Model, size: int, answer: str = "") -> float:
     output = max(answer_limit(model), len(answer.encode()))
     dearest = max(prompt.cost(model.prices) for prompt in prompts)
     return dearest + Usage(output=output).cost(model.prices)
-
-
-def usual_cost(prices: Prices, sizes: Iterable[int]) -> float:
-    """Calculates roughly what calls cost, in dollars, from the UTF-8 bytes of their prompts.
-
-    It assumes four bytes per token, answers of ten tokens, and that nothing is cached.
-    """
-    calls = [Usage(fresh=size // 4, output=10) for size in sizes]
-    return sum(call.cost(prices) for call in calls)
 
 
 class Budget:
@@ -273,7 +258,7 @@ def estimate_costs(
     dialogues = list(dialogues)
     for model in chosen:
         template = load_template(model.prompt)
-        sizes = longest_prompts(dialogues, template, history)
+        sizes = prompt_sizes(dialogues, template, history)
         row: dict[str, object] = {
             "system": model.name,
             "calls": len(sizes),
@@ -283,8 +268,9 @@ def estimate_costs(
         if (prices := model.prices) is not None:
             row |= {"input_price": prices.input, "output_price": prices.output}
             row |= {"date": str(prices.date), "source": prices.source}
-            usual = prompt_sizes(dialogues, template, history).values()
-            row["usual_cost"] = usual_cost(prices, usual)
+            usual = prompt_sizes(dialogues, template, history, NONE).values()
+            calls = [Usage(fresh=size // 4, output=10) for size in usual]
+            row["usual_cost"] = sum(call.cost(prices) for call in calls)
             row["highest_cost"] = sum(highest_cost(model, size) for size in sizes.values())
         rows.append(row)
     return pd.DataFrame(rows, columns=list(_COSTS))

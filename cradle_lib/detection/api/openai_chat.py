@@ -7,7 +7,7 @@ from typing import Any, Final
 from cradle_lib.detection.api.client import Remote
 from cradle_lib.detection.api.network import host_of
 from cradle_lib.detection.api.replies import finished, lookup, text_of, tokens, unreadable
-from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.detection.session import Answer
 
 # "eos_token" is the word of Text Generation Inference before its version 2.3, "eos" that of
 # Together; Inspect reads the latter as "stop", too.
@@ -45,10 +45,6 @@ class OpenAIChat(Remote):
             "seed": self.decoding.seed,
             "chat_template_kwargs": self.decoding.chat or None,
         }
-
-    def body(self, prompt: Prompt) -> dict[str, Any]:
-        """Makes the body of a call."""
-        return {"model": self.model.weights, "messages": prompt.messages, **self._parameters}
 
     def read(self, reply: object) -> Answer:
         """Reads a chat completion."""

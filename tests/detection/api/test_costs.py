@@ -10,7 +10,7 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Journal, Session, estimate_costs, journal_path
-from cradle_lib.detection.api.money import longest_prompts, run_usage
+from cradle_lib.detection.api.money import prompt_sizes, run_usage
 from cradle_lib.detection.registry import load_registry
 from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
@@ -45,7 +45,7 @@ def write(model: str, corpus: Corpus, answers: list[Answer]) -> None:
 
 def test_no_prompt_of_a_run_is_longer_than_was_computed(corpus: Corpus) -> None:
     template = load_template("turn")
-    found = longest_prompts(corpus.dialogues, template, "self")
+    found = prompt_sizes(corpus.dialogues, template, "self")
     assert found.keys() == {(d.id, t.turn_id) for d in corpus.dialogues for t in d.user_turns}
     for answer in ("none", "; ".join(LABELS), "what?"):
         for dialogue in corpus.dialogues:
@@ -62,7 +62,7 @@ def test_no_prompt_of_a_run_is_longer_than_was_computed(corpus: Corpus) -> None:
 def test_the_most_that_a_run_can_cost_follows_from_its_bytes(corpus: Corpus) -> None:
     frame = estimate_costs(corpus).set_index("system")
     assert frame.index.tolist() == ["GPT-5.1", "Claude-4.5-Sonnet", "Gemini-3-Flash"]
-    sizes = longest_prompts(corpus, load_template("turn"), "self")
+    sizes = prompt_sizes(corpus, load_template("turn"), "self")
     assert (frame["calls"] == 6).all()
     assert (frame["prompt_bytes"] == sum(sizes.values())).all()
     assert (frame["answer_tokens"] == 6 * 256).all()

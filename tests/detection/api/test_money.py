@@ -12,7 +12,7 @@ import pytest
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Outcome, Prediction, Progress, read_journal
 from cradle_lib.detection.api.dispatch import Patience
-from cradle_lib.detection.api.money import Budget, Usage, longest_prompts, total_usage, usage_of
+from cradle_lib.detection.api.money import Budget, Usage, prompt_sizes, total_usage, usage_of
 from cradle_lib.detection.journal import read_answers
 from cradle_lib.detection.model import Prices
 from cradle_lib.detection.run import run
@@ -35,7 +35,7 @@ def make_model(url: str = "http://127.0.0.1:1", **fields: Any) -> Model:
 
 def dearest(model: Model, corpus: Corpus) -> float:
     """The most that one call of a run can cost."""
-    return Budget(model, 1.0, longest_prompts(corpus, TEMPLATE, "self")).dearest
+    return Budget(model, 1.0, prompt_sizes(corpus, TEMPLATE, "self")).dearest
 
 
 def answered(**tokens: Any) -> Prediction:
