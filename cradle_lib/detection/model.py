@@ -93,9 +93,10 @@ class Decoding(_Strict):
 
     @model_validator(mode="after")
     def _is_obeyed(self) -> Decoding:
-        for name in ("from_checkpoint", "temperature"):
-            if self.mode is not None and getattr(self, name):
-                raise ValueError(f"{name!r} does not go with 'mode: {self.mode}'")
+        if self.mode is not None and (self.from_checkpoint or self.temperature):
+            raise ValueError(
+                f"'temperature' and 'from_checkpoint' do not go with 'mode: {self.mode}'"
+            )
         return self
 
     @property

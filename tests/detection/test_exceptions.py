@@ -13,7 +13,7 @@ from cradle_lib.detection import Answer, Model, Options, Outcome, Progress, Prom
 from cradle_lib.detection import run as asking
 from cradle_lib.detection.engine import Sequential, _installed, find_engine
 from cradle_lib.detection.run import run
-from cradle_lib.errors import EngineError
+from cradle_lib.errors import EngineError, JournalError
 
 from .dialogues import make_corpus
 
@@ -168,8 +168,13 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_engine_of_another_package_may_raise(many: Corpus, tmp_path: Path) -> None:
+def test_an_engine_of_another_package_may_raise_and_its_code_is_part_of_its_runs(
+    many: Corpus, tmp_path: Path
+) -> None:
     model = Model(id="moody", name="Moody", group="own", engine="moody")
     with pytest.raises(EngineError, match=r"Moody: 3 questions in a row .*TypeError: string ind"):
         run(model, many, out=tmp_path / "run.jsonl")
     assert list(failed(tmp_path)) == ["0.1", "0.2", "1.0"]
+    (tmp_path / "site" / "moody.py").write_text(f"{MOODY}# Now it answers otherwise.\n")
+    with pytest.raises(JournalError, match="another run: code is 'sha256:"):
+        run(model, many, out=tmp_path / "run.jsonl")

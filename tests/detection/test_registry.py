@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from cradle_lib.detection import Model, find_model, load_registry
+from cradle_lib import strict_yaml
+from cradle_lib.detection import Decoding, Model, find_model, load_registry
 from cradle_lib.errors import RegistryError
 from cradle_lib.prompts import load_template
 from cradle_lib.published import published_table
@@ -25,10 +26,11 @@ def test_every_model_with_published_numbers_is_registered_once() -> None:
     assert len(keys) == len(set(keys)) == 10
 
 
-def test_models_of_the_paper_decode_as_the_paper_says() -> None:
+def test_models_of_the_paper_decode_as_the_paper_says_and_those_of_providers_have_prices() -> None:
     # Appendix C.1: open models bfloat16, greedy, 512 tokens; APIs 256 tokens, temperature
     # 0 for Claude and Gemini, the default for GPT.
     for model in load_registry().values():
+        assert load_template(model.prompt)
         if model.engine == "reference" and model.group in ("open", "fine-tuned"):
             assert model.decoding
             assert (model.decoding.max_new_tokens, model.decoding.dtype) == (512, "bfloat16")
@@ -38,17 +40,11 @@ def test_models_of_the_paper_decode_as_the_paper_says() -> None:
             assert model.decoding.temperature == (None if model.id == "gpt-5.1" else 0.0)
             assert model.remote
             assert model.key
-    assert load_registry()["cradle-qwen3-32b"].weights == "SungJoo/cradle-dialogue-qwen3-32b-2epoch"
-
-
-def test_every_model_has_a_prompt_and_those_of_providers_have_prices() -> None:
-    for model in load_registry().values():
-        assert load_template(model.prompt)
-        if model.group == "proprietary":
             assert model.prices
             assert model.prices.source.startswith("https://")
             assert model.prices.cached is not None
             assert model.prices.cached < model.prices.input < model.prices.output
+    assert load_registry()["cradle-qwen3-32b"].weights == "SungJoo/cradle-dialogue-qwen3-32b-2epoch"
 
 
 ENTRY = "a: {name: A, group: open, weights: w, engine: "
@@ -83,7 +79,6 @@ PRICES = "output: 1, date: 2026-01-01, source: s}}"
             "field a.name: String",
         ),
         ("- a", "expected a mapping"),
-        ("a: [", "can't be read as YAML"),
         ("a: {name: A}\nb: {name: B}\na: {name: C}\n", r"'a' appears twice .line 3"),
     ],
 )
@@ -102,11 +97,9 @@ SERVED = {"id": "m", "name": "M", "group": "open", "engine": "openai", "weights"
     ("url", "message"),
     [
         ("http://localhost:8000/v1", ""),
-        ("http://127.0.0.1:8000/v1", ""),
         ("http://10.1.2.3/v1", ""),
         ("http://[::1]:8000/v1", ""),
         ("https://api.example.com/v1", "say 'remote: true'"),
-        ("http://8.8.8.8/v1", "say 'remote: true'"),
         ("http://localhost.example.com/v1", "say 'remote: true'"),
         ("http://localhost:abc/v1", "is no address such as"),
         ("http://local\thost:8000/v1", "is no address such as"),
@@ -154,23 +147,10 @@ def test_options_of_a_provider_are_recorded_and_can_not_replace_the_protocol() -
         Model(**fields, decoding={"extra": {"temperature": 1, "messages": []}})
 
 
-def registry_with(tmp_path: Path, decoding: str) -> dict[str, Model]:
-    path = tmp_path / "models.yml"
-    path.write_text(
-        "a: {name: A, group: open, engine: openai, weights: w, base_url: 'http://127.0.0.1:1',\n"
-        f"    decoding: {{{decoding}}}}}\n"
-    )
-    return load_registry(path)
-
-
-def test_numbers_in_options_are_numbers_in_any_spelling(tmp_path: Path) -> None:
-    decoding = (
-        "extra: {top_p: 9e-1, list: [1_0, 0x10]}, chat: {budget: 1e3, level: 2, on_top: true}"
-    )
-    model = find_model("a", registry_with(tmp_path, decoding))
-    assert model.decoding is not None
+def test_numbers_in_options_are_numbers_in_any_spelling() -> None:
+    text = "extra: {top_p: 9e-1, list: [1_0, 0x10]}, chat: {budget: 1e3, level: 2, on_top: true}"
+    decoding = Decoding.model_validate(strict_yaml.load(f"{{{text}}}"))
     # As it is sent: JSON tells 1 from true and from "1".
-    sent = json.dumps([model.decoding.extra, model.decoding.chat])
-    assert sent == (
+    assert json.dumps([decoding.extra, decoding.chat]) == (
         '[{"top_p": 0.9, "list": [10, 16]}, {"budget": 1000.0, "level": 2, "on_top": true}]'
     )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +26,7 @@ from cradle_lib.detection import (
     sample_dialogues,
 )
 from cradle_lib.detection import run as asking
-from cradle_lib.detection.engine import Consent, Engine, Sequential
+from cradle_lib.detection.engine import Consent, Sequential
 from cradle_lib.detection.model import Decoding, Prices
 from cradle_lib.detection.run import run
 from cradle_lib.errors import CorpusError, EngineError, JournalError
@@ -272,36 +270,6 @@ def test_the_limit_of_a_run_binds_every_later_start(
     use(monkeypatch)
     run(PRICED, corpus, out=tmp_path, options=Options(consent=YES, max_cost=5.0))
     assert read_journal(path)[0].max_cost == 5.0
-
-
-def test_the_code_of_an_engine_of_ones_own_is_part_of_its_runs_identity(
-    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def load(answer: str) -> type[Engine]:
-        file = tmp_path / "own_engine.py"
-        file.write_text(
-            "from cradle_lib.detection import Answer\n"
-            "from cradle_lib.detection.engine import Sequential\n"
-            "class Own(Sequential):\n"
-            f"    def reply(self, prompt):\n        return Answer({answer!r})\n"
-        )
-        spec = importlib.util.spec_from_file_location("own_engine", file)
-        assert spec
-        assert spec.loader
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, "own_engine", module)
-        spec.loader.exec_module(module)
-        found: type[Engine] = module.Own
-        return found
-
-    model = Model(id="own", name="Own", group="own", engine="keyword")
-    monkeypatch.setattr(asking, "make_engine", lambda *_: load("none")())
-    path = run(model, corpus, out=tmp_path)
-    code = read_journal(path)[0].code
-    assert run(model, corpus, out=tmp_path) == path
-    monkeypatch.setattr(asking, "make_engine", lambda *_: load("alert_past")())
-    assert read_journal(run(model, corpus, out=tmp_path))[0].code != code
-    assert path.with_suffix(".outdated").exists()
 
 
 def test_a_sample_keeps_the_shares_of_scenarios() -> None:

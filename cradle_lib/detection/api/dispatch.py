@@ -85,8 +85,6 @@ class Dispatcher:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped = asyncio.Event()
         self._workers: list[asyncio.Task[None]] = []
-        # Calls in flight, and how many there may be.
-        self._slots, self._flying, self._limit = asyncio.Condition(), 0, 1.0
         # No call begins before this time; back-offs since the last answer.
         self._not_before, self._back_offs = 0.0, 0
         self._answered, self._failures = False, 0
@@ -112,8 +110,12 @@ class Dispatcher:
         Raises:
             Exception: What ended the run early, after the calls in flight have ended.
         """
+        import anyio
+
         self._loop = asyncio.get_running_loop()
         self._heard = _now()
+        # How many calls may be in flight: `_limit` without its fraction.
+        self._limit, self._slots = 1.0, anyio.CapacityLimiter(1)
         waiting = takewhile(lambda _: self.error is None, sessions)
         self._workers = [asyncio.create_task(self._work(waiting)) for _ in range(self._most)]
         watch = asyncio.create_task(self._watch())
@@ -155,28 +157,20 @@ class Dispatcher:
     async def _call(self, prompt: Prompt) -> Answer | Fault | None:
         """Makes one call as soon as one may begin; ``None`` if the run ends first."""
         async with self._slots:
-            await self._slots.wait_for(lambda: self._flying < int(self._limit))
-            self._flying += 1
-        began = None
-        try:
             while self.error is None and (wait := self._not_before - _now()) > 0:
                 await self._pause(wait)
             if self.error is not None:
                 return None
             began = _now()
-            found = await self._service.call(prompt)
+            try:
+                found = await self._service.call(prompt)
+            except asyncio.CancelledError:
+                given_up = Answer("", Outcome.FAILED, "given up", seconds=_now() - began)
+                self._service.lost(Prediction.of(prompt, given_up))
+                raise
             if isinstance(found, Fault) and found.shared:
                 self._back_off(found, began)
             return found
-        except asyncio.CancelledError:
-            if began is not None:
-                given_up = Answer("", Outcome.FAILED, "given up", seconds=_now() - began)
-                self._service.lost(Prediction.of(prompt, given_up))
-            raise
-        finally:
-            self._flying -= 1
-            async with self._slots:
-                self._slots.notify_all()
 
     def _take(self, session: Questions, answer: Answer) -> None:
         """Keeps the answer to a session's question."""
@@ -185,8 +179,7 @@ class Dispatcher:
             if self._failures >= self._patience.failures:
                 self.stop(f"{self._failures} questions in a row failed ({answer.reason})")
         else:
-            grown = self._limit + 1.0 / self._limit if self._answered else float(self._most)
-            self._limit = min(grown, self._most)
+            self._allow(self._limit + 1.0 / self._limit if self._answered else self._most)
             self._answered, self._failures, self._back_offs = True, 0, 0
             # A slow service is reported once, not for every answer.
             self._notice_after = max(self._patience.notice, 2.0 * answer.seconds)
@@ -202,7 +195,7 @@ class Dispatcher:
         self._not_before = _now() + pause
         self._reason = fault.reason
         if fault.busy:
-            self._limit = max(self._limit / 2, 1.0)
+            self._allow(self._limit / 2)
         silent = self._not_before - self._heard
         if fault.unreached:
             if not self._answered and silent >= self._patience.connect:
@@ -214,6 +207,11 @@ class Dispatcher:
             self._reason += f"; it asks to wait {fault.wait:.0f} s"
             if silent >= self._patience.silence:
                 self.stop(f"{self._service.place} does not answer ({self._reason})")
+
+    def _allow(self, calls: float) -> None:
+        """Sets how many calls may be in flight."""
+        self._limit = min(max(calls, 1.0), self._most)
+        self._slots.total_tokens = int(self._limit)
 
     async def _watch(self) -> None:
         """Says when there has been no answer for a while; after a long time, ends the run."""

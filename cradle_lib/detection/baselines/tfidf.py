@@ -49,7 +49,7 @@ class Learner(Engine):
 
     def __init__(self, corpus: Corpus) -> None:
         self._train = train_split(corpus)
-        self.revision = learned(self._train)
+        self.revision = f"train:{self._train.fingerprint}"
 
     @abstractmethod
     def labels(self, prompts: Sequence[Prompt]) -> list[str]:
@@ -142,11 +142,6 @@ def fit_labels(matrix: Any, masks: Sequence[int]) -> Linear:
     weights = [c.coef_[0] for c in classifiers.values()] or [np.zeros(matrix.shape[1])]
     biases = [c.intercept_[0] for c in classifiers.values()] or [0.0]
     return Linear(tuple(classifiers), np.stack(weights, axis=1), np.array(biases))
-
-
-def learned(train: Corpus) -> str:
-    """Pins what an engine learned from, such as ``train:0123456789ab``."""
-    return f"train:{train.fingerprint}"
 
 
 def train_split(corpus: Corpus) -> Corpus:

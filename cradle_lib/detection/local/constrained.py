@@ -72,10 +72,6 @@ class Grammar:
         """Writes a token as text."""
         return str(self._tokenizer.decode([token]))
 
-    def start(self) -> GrammarState:
-        """Begins an answer."""
-        return GrammarState(self)
-
 
 class GrammarState:
     """How far one answer is in the grammar.

