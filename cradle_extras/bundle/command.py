@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +23,6 @@ from cradle_lib.detection import Predictions
 from cradle_lib.scoring.conventions import Level
 from cradle_lib.scoring.evaluate import Evaluation
 from cradle_lib.scoring.output import level_scores
-from cradle_lib.scoring.signature import conditions
 from cradle_lib.statistics.bootstrap import DRAWS
 
 
@@ -117,7 +116,7 @@ def score_bundles(
     signatures = [found["turn"].signature for found in results]
     for path, signature in zip(bundles, signatures, strict=True):
         out.print(f"{path.name}: {signature}")
-    if len({conditions(str(signature)) for signature in signatures}) > 1:
+    if len({replace(signature, decoding="") for signature in signatures}) > 1:
         out.print("Compare only rows whose signatures agree in everything but dec.")
     out.print("`cradle verify` checks that a bundle's answers and scores belong together.")
 

@@ -35,16 +35,15 @@ from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.occurrences import first_only
 from cradle_lib.statistics.rates import Floats, ratio
 
-# For each metric its numerator, denominator and scale.
+# For each metric its numerator, denominator, scale and unit.
 _RATIOS: Final = {
-    "false_tags_per_dialogue": ("false_tags", "dialogues", 1.0),
-    "flagged_per_100": ("flagged_turns", "negative_turns", 100.0),
-    "gold_flagged": ("flagged_gold", "gold_turns", 1.0),
-    "quiet_flagged": ("flagged_dialogues", "quiet_dialogues", 1.0),
-    "needed_to_evaluate": ("tags", "correct_tags", 1.0),
-    "repeats_per_alarm": ("repeats", "alarms", 1.0),
+    "false_tags_per_dialogue": ("false_tags", "dialogues", 1.0, "number"),
+    "flagged_per_100": ("flagged_turns", "negative_turns", 100.0, "number"),
+    "gold_flagged": ("flagged_gold", "gold_turns", 1.0, "share"),
+    "quiet_flagged": ("flagged_dialogues", "quiet_dialogues", 1.0, "share"),
+    "needed_to_evaluate": ("tags", "correct_tags", 1.0, "number"),
+    "repeats_per_alarm": ("repeats", "alarms", 1.0, "number"),
 }
-_SHARES: Final = ("quiet_flagged", "gold_flagged")
 # Below this share of positive turns a predictive value depends on a few flagged turns.
 _RARE: Final = 0.01
 
@@ -76,7 +75,7 @@ def alarm_burden(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0)
             "dialogues": len(predictions.corpus),
             "measure": list(_RATIOS),
             **estimate,
-            "unit": ["share" if name in _SHARES else "number" for name in _RATIOS],
+            "unit": [unit for *_, unit in _RATIOS.values()],
             "signature": str(signature_of(predictions, draws=draws, seed=seed)),
         }
     )
@@ -186,5 +185,5 @@ def _metrics(tally: Mapping[str, Floats]) -> dict[str, Floats]:
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
             name: np.asarray(scale * tally[above] / tally[below])
-            for name, (above, below, scale) in _RATIOS.items()
+            for name, (above, below, scale, _) in _RATIOS.items()
         }

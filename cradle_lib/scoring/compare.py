@@ -27,22 +27,20 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.evaluate import Evaluation, evaluate
 from cradle_lib.scoring.paired_tests import PERMUTATIONS, paired_tests
-from cradle_lib.scoring.scores import ENOUGH, precision_recall_f1, split
+from cradle_lib.scoring.scores import ENOUGH, precision_recall_f1, tallies_at
 from cradle_lib.scoring.signature import Signature, require_comparable, signed
 from cradle_lib.statistics.bootstrap import bootstrap
 from cradle_lib.statistics.rates import Floats
-
-if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
 
 ALPHA: Final = 0.05
 POWER: Final = 0.8
@@ -158,17 +156,14 @@ def compare(
             "Compare without macro_f1=harmonic; `cradle score` gives both."
         )
     signatures: dict[Level, Signature] = {}
-    scored: dict[Level, list[Evaluation]] = {}
+    rows: list[dict[str, Any]] = []
     for level in LEVELS:
         found = [evaluate(run, level=level, conventions=conventions, draws=0) for run in runs]
         agreed = require_comparable(called, [each.signature for each in found])
-        scored[level], signatures[level] = found, replace(agreed, seed=seed)
-    rows = [
-        {"system": name, "signature": str(signatures[level]), **row}
-        for level, found in scored.items()
-        for name, other in zip(called[1:], found[1:], strict=True)
-        for row in _tests(found[0], other, permutations, seed)
-    ]
+        signatures[level] = replace(agreed, seed=seed)
+        for name, other in zip(called[1:], found[1:], strict=True):
+            about = {"level": level, "system": name, "signature": str(signatures[level])}
+            rows += [about | row for row in _tests(found[0], other, permutations, seed)]
     return Comparison(called, signatures, permutations, _corrected(pd.DataFrame(rows)))
 
 
@@ -176,8 +171,7 @@ def _tests(
     baseline: Evaluation, other: Evaluation, permutations: int, seed: int
 ) -> list[dict[str, Any]]:
     """One row for micro and for macro F1, and at turn level one for the F1 of each label."""
-    level = baseline.counts.level
-    by_label = level == "turn"
+    by_label = baseline.counts.level == "turn"
     found = paired_tests(
         baseline.counts,
         other.counts,
@@ -186,16 +180,15 @@ def _tests(
         zero_division=baseline.signature.zero_division,
         by_label=by_label,
     )
-    total = sum(baseline.support.values())
-    measured: list[tuple[str, str | None, int]] = [(score, None, total) for score in COMPARED]
-    if by_label:
-        measured += [("f1", label, support) for label, support in baseline.support.items()]
+    support = baseline.support
+    measured: list[tuple[str, str | None]] = [(score, None) for score in COMPARED]
+    measured += [("f1", label) for label in support] if by_label else []
     rows = []
-    for (score, label, support), test in zip(measured, found, strict=True):
-        pair = [float(each.estimate(score, label).value) for each in (baseline, other)]
-        about = {"level": level, "score": score, "label": label, "support": support}
-        scores = {"baseline_score": pair[0], "own_score": pair[1], "value": pair[1] - pair[0]}
-        rows.append(asdict(test) | about | scores)
+    for (score, label), test in zip(measured, found, strict=True):
+        one, two = (float(each.estimate(score, label).value) for each in (baseline, other))
+        scores = {"baseline_score": one, "own_score": two, "value": two - one}
+        gold = sum(support.values()) if label is None else support[label]
+        rows.append(asdict(test) | scores | {"score": score, "label": label, "support": gold})
     return rows
 
 
@@ -273,7 +266,7 @@ def rank_ranges(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
 def _ranked(rivals: Sequence[Evaluation]) -> list[dict[str, Any]]:
     """Ranks the systems of one level that were scored over the same dialogues."""
     signature = rivals[0].signature
-    tallies = [split(each.counts.rows, each.counts.level)[0].sum(axis=1) for each in rivals]
+    tallies = [tallies_at(each.counts.rows, each.counts.level).sum(axis=1) for each in rivals]
     found = bootstrap(
         np.stack(tallies, axis=1),
         partial(_ranks, zero_division=signature.zero_division),

@@ -14,21 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, product
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from cradle_lib.annotation.pairs import pairs
 from cradle_lib.annotation.table import Annotations
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import NONE, UNUSABLE, labels_of
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.label_pairs import CELLS, pair
 from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.rates import ratio
-
-if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
 
 Pairing = Literal["one-to-one", "all"]
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cradle_lib.labels import CONFIRM_MASK, LABELS
+from cradle_lib.labels import CONFIRM_MASK
 from cradle_lib.scoring.conventions import Conventions, Level, Rows
 from cradle_lib.statistics.occurrences import label_counts
+from cradle_lib.statistics.rates import Floats
 
 
 @dataclass(frozen=True)
@@ -29,30 +29,31 @@ class Counts:
 
     Attributes:
         level: What was counted.
-        tallies: True positives, false positives and false negatives of each dialogue and label;
-            zeros for the two alerts at level ``confirm``. Shape (N, 16, 3).
-        sets: For each dialogue its units (user turns, or 1 for the dialogue itself; 0 without
-            scored turns), how many of them match exactly, and the sum of their Jaccard indices.
-            Shape (N, 3).
+        rows: For each dialogue 17 times three numbers. Shape (N, 17, 3).
     """
 
     level: Level
-    tallies: NDArray[np.int64]
-    sets: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        """Counts the dialogues."""
-        return len(self.tallies)
+    rows: Floats
 
     @property
-    def rows(self) -> NDArray[np.float64]:
-        """One row of 51 numbers per dialogue: the flattened tallies, then the sets."""
-        flat = self.tallies.reshape(len(self), 3 * len(LABELS))
-        return np.concatenate([flat, self.sets], axis=1, dtype=np.float64)
+    def tallies(self) -> Floats:
+        """True positives, false positives and false negatives of each label. Shape (N, 16, 3).
+
+        They are zeros for the two alerts at level ``confirm``.
+        """
+        return self.rows[:, :-1]
 
     @property
-    def total(self) -> NDArray[np.float64]:
-        """The sum of :attr:`rows`. Shape (51,)."""
+    def sets(self) -> Floats:
+        """Units, how many of them match exactly, and the sum of their Jaccard indices.
+
+        Units are user turns, or the dialogue itself; none without scored turns. Shape (N, 3).
+        """
+        return self.rows[:, -1]
+
+    @property
+    def total(self) -> Floats:
+        """The sum over dialogues. Shape (17, 3)."""
         return np.asarray(self.rows.sum(axis=0))
 
 
@@ -82,8 +83,8 @@ def count(
             answered = np.logical_and.reduceat(answered, starts)
         dialogue_of = dialogue_of[starts]
 
-    columns = (gold & predicted, predicted & ~gold, gold & ~predicted)
-    tallies = np.stack([label_counts(masks, dialogue_of, n) for masks in columns], axis=-1)
+    kinds = (gold & predicted, predicted & ~gold, gold & ~predicted)
+    tallies = np.stack([label_counts(masks, dialogue_of, n) for masks in kinds], axis=-1)
     common, union = (
         np.bitwise_count(masks).astype(np.float64) for masks in (gold & predicted, gold | predicted)
     )
@@ -92,4 +93,5 @@ def count(
     jaccard = common / np.maximum(union, 1)
     per_dialogue = partial(np.bincount, dialogue_of, minlength=n)
     sums = conventions.empty_jaccard * per_dialogue(empty) + per_dialogue(jaccard)
-    return Counts(level, tallies, np.stack([per_dialogue(), per_dialogue(exact), sums], axis=1))
+    sets = np.stack([per_dialogue(), per_dialogue(exact), sums], axis=-1)
+    return Counts(level, np.concatenate([tallies, sets[:, None]], axis=1, dtype=np.float64))

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 
 from cradle_lib.detection.parsing import OUTCOMES
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import NONE
 from cradle_lib.scoring.label_pairs import KINDS, classify, kind_of, pair
-
-if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
 
 #: A label, its mark (``correct``, or a kind of error) and what the mark says.
 Mark = tuple[str, str, str]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import LABELS, NONE, stage
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.label_pairs import KINDS, classify, name_unusable
 from cradle_lib.scoring.signature import signed
-
-if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
 
 _SHARE: Final = "gold_negative_turns_flagged"
 # The pairs that each quantity counts, or for the share the turns, as links name them.

@@ -13,7 +13,7 @@ from cradle_lib.corpus.needs import unmet
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import NEEDED, Conventions, Level, align_rows
 from cradle_lib.scoring.counts import Counts, count
-from cradle_lib.scoring.scores import OVERALL, PER_LABEL, Scores, labels_at, scores, split
+from cradle_lib.scoring.scores import OVERALL, PER_LABEL, Scores, labels_at, scores, tallies_at
 from cradle_lib.scoring.signature import Signature, signed
 from cradle_lib.statistics.bootstrap import DRAWS, Estimate, bootstrap
 from cradle_lib.statistics.proportions import wilson, wilson_f1
@@ -75,7 +75,7 @@ class Evaluation:
     @property
     def tallies(self) -> dict[str, tuple[int, int, int]]:
         """True positives, false positives and false negatives of each label."""
-        tallies, _ = split(self.counts.total, self.counts.level)
+        tallies = tallies_at(self.counts.total, self.counts.level)
         return {
             label: (int(tp), int(fp), int(fn))
             for label, (tp, fp, fn) in zip(self.labels, tallies, strict=True)
@@ -204,7 +204,7 @@ def evaluate(
 
     found = bootstrap(counts.rows, overall, draws=draws, seed=seed)
     found |= _label_estimates(
-        measured(counts.total), counts, intervals=draws > 0 and len(counts) > 1
+        measured(counts.total), counts, intervals=draws > 0 and len(counts.rows) > 1
     )
     return Evaluation(
         system=predictions.record.name,
@@ -224,7 +224,7 @@ def _label_estimates(found: Scores, counts: Counts, *, intervals: bool) -> dict[
     """Gives scores of single labels Wilson's intervals, which keep their coverage if rare."""
     ends = {}
     if intervals:
-        tp, fp, fn = np.moveaxis(split(counts.rows, counts.level)[0], -1, 0)
+        tp, fp, fn = np.moveaxis(tallies_at(counts.rows, counts.level), -1, 0)
         ends = {
             "precision": wilson(tp, tp + fp),
             "recall": wilson(tp, tp + fn),

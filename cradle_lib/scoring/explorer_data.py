@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -21,13 +21,11 @@ from cradle_lib.annotation.load import load_annotations
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, valid_unicode
 from cradle_lib.detection.neutralise import neutralise
 from cradle_lib.detection.parsing import OUTCOMES
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import CorpusError
 from cradle_lib.scoring.annotators import annotator_pairs
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.label_pairs import CELLS, KINDS, classify
-
-if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
 
 #: Dialogues in one file of text.
 PART: Final = 250

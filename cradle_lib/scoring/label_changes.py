@@ -7,21 +7,19 @@ The four shares of a label add up to 1 (CRADLE-Dialogue, arXiv 2606.10380, Appen
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import LABELS, stage
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.label_pairs import KINDS, classify
 from cradle_lib.scoring.signature import require_comparable, signed
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.rates import Floats, ratio
-
-if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
 
 RESULTS: Final = ("found", "missed", "swapped", "confused")
 _SUMS: Final = {"all labels": "", "alerts": "alert", "confirms": "confirm"}

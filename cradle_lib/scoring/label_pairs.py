@@ -39,17 +39,15 @@ was rightly noticed.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pandas as pd
 
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import LABELS, NONE, UNUSABLE, crisis_type, labels_of, stage, temporal
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.occurrences import Ints, Masks, label_positions, positions
-
-if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
 
 #: Rows and columns of a confusion matrix.
 CELLS: Final = (*LABELS, NONE)

@@ -39,7 +39,7 @@ from typing import Final
 import numpy as np
 
 from cradle_lib.scoring.counts import Counts
-from cradle_lib.scoring.scores import split
+from cradle_lib.scoring.scores import tallies_at
 from cradle_lib.statistics.bootstrap import CONFIDENCE
 from cradle_lib.statistics.rates import Floats, f1, ratio
 from cradle_lib.statistics.weighted_sums import swap_blocks
@@ -160,5 +160,5 @@ def _quotient(difference: Floats, error: Floats) -> Floats:
 
 
 def _f1_counts(counts: Counts) -> Floats:
-    tp, fp, fn = np.moveaxis(split(counts.rows, counts.level)[0], -1, 0)
+    tp, fp, fn = np.moveaxis(tallies_at(counts.rows, counts.level), -1, 0)
     return np.stack([tp, 2 * tp + fp + fn], axis=1)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,11 @@ from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.bootstrap import CONFIDENCE, DRAWS
+
+_COLUMNS: Final = (
+    "system", "level", "runs", "dialogues", "value", "lowest", "highest", "sd", "margin",
+    "margin_with_runs",
+)  # fmt: skip
 
 
 def run_spread(
@@ -69,20 +75,7 @@ def run_spread(
             sd = float(values.std(ddof=1)) if len(values) > 1 else math.nan
             margin = float(np.mean(widths)) / 2
             between = float(ndtri((1 + CONFIDENCE) / 2)) * sd
-            rows.append(
-                {
-                    "system": system,
-                    "level": level,
-                    "runs": len(repeats),
-                    "dialogues": found[0].signature.dialogues,
-                    "value": values.mean(),
-                    "lowest": values.min(),
-                    "highest": values.max(),
-                    "sd": sd,
-                    "margin": margin,
-                    "margin_with_runs": math.hypot(margin, between),
-                }
-            )
-    names = ["system", "level", "runs", "dialogues", "value", "lowest", "highest", "sd"]
-    frame = pd.DataFrame(rows, columns=[*names, "margin", "margin_with_runs"])
-    return signed(frame, *signatures)
+            sizes = len(repeats), found[0].signature.dialogues
+            scores = values.mean(), values.min(), values.max(), sd
+            rows.append((system, level, *sizes, *scores, margin, math.hypot(margin, between)))
+    return signed(pd.DataFrame(rows, columns=_COLUMNS), *signatures)

@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from cradle_lib.labels import BITS, CONFIRM_MASK, LABELS
 from cradle_lib.scoring.conventions import Level, MacroF1
 from cradle_lib.statistics.rates import Floats, ratio
@@ -75,37 +77,24 @@ def scores(
 
     The harmonic mean of two zeros is ``zero_division``.
     """
-    tallies, (units, exact, jaccard) = split(total, level)
+    tallies = tallies_at(total, level)
+    units, exact, jaccard = np.moveaxis(total[..., -1, :], -1, 0)
     micro = precision_recall_f1(tallies.sum(axis=-2), zero_division)
     by_label = precision_recall_f1(tallies, zero_division)
     macro = [each.mean(axis=-1) for each in by_label]
     if macro_f1 == "harmonic":
         macro[2] = ratio(2 * macro[0] * macro[1], macro[0] + macro[1], zero_division)
-    return Scores(
-        exact_match=ratio(exact, units),
-        jaccard=ratio(jaccard, units),
-        micro_precision=micro[0],
-        micro_recall=micro[1],
-        micro_f1=micro[2],
-        macro_precision=macro[0],
-        macro_recall=macro[1],
-        macro_f1=macro[2],
-        precision=by_label[0],
-        recall=by_label[1],
-        f1=by_label[2],
-    )
+    whole = ratio(exact, units), ratio(jaccard, units)
+    return Scores._make([*whole, *micro, *macro, *by_label])
 
 
-def split(total: Floats, level: Level) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
-    """Takes totals of shape (..., 51) apart.
+def tallies_at(rows: Floats, level: Level) -> Floats:
+    """Gives true positives, false positives and false negatives of the labels of a level.
 
-    Gives true positives, false positives and false negatives of the level's labels, shape
-    (..., L, 3); then units, exact matches and the sum of Jaccard indices, each (...).
+    Takes rows or totals of :class:`.Counts`, shape (..., 17, 3). Shape (..., L, 3).
     """
-    end = 3 * len(LABELS)
-    skip = len(LABELS) - len(labels_at(level))
-    tallies = total[..., :end].reshape(*total.shape[:-1], len(LABELS), 3)[..., skip:, :]
-    return tallies, (total[..., end], total[..., end + 1], total[..., end + 2])
+    # Alerts come first in the order of the labels.
+    return rows[..., len(LABELS) - len(labels_at(level)) : -1, :]
 
 
 def precision_recall_f1(tallies: Floats, zero_division: float) -> tuple[Floats, Floats, Floats]:

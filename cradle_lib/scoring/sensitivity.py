@@ -20,7 +20,7 @@ from cradle_lib.detection.predictions import Predictions
 from cradle_lib.scoring.conventions import Conventions, align_rows
 from cradle_lib.scoring.counts import count
 from cradle_lib.scoring.evaluate import signature_of
-from cradle_lib.scoring.scores import ENOUGH, OVERALL, PER_LABEL, scores, split
+from cradle_lib.scoring.scores import ENOUGH, OVERALL, PER_LABEL, scores
 from cradle_lib.scoring.signature import require_comparable, signed
 from cradle_lib.statistics.occurrences import first_only
 
@@ -119,8 +119,7 @@ def _values(run: Predictions, variant: Variant) -> list[float]:
         counts.total, zero_division=conventions.zero_division, macro_f1=conventions.macro_f1
     )._asdict()
     if variant.frequent:
-        tallies, _ = split(counts.total, "turn")
-        often = tallies[:, 0] + tallies[:, 2] >= ENOUGH
+        often = counts.tallies[..., [0, 2]].sum(axis=(0, 2)) >= ENOUGH
         for name in PER_LABEL:
             found[f"macro_{name}"] = found[name][often].mean() if often.any() else np.nan
     return [float(found[name]) for name in OVERALL]

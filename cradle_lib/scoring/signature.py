@@ -11,45 +11,44 @@ The idea is sacreBLEU's (Post, "A Call for Clarity in Reporting BLEU Scores", 20
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cradle_lib.errors import ScoringError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_FORM: Final = (
+_SHORT: Final = (
     "cradle|lvl:{level}|labels:{labels}|hist:{history}|dec:{decoding}|empty:{empty_jaccard}|"
     "zd:{zero_division}|orphans:{orphans}|unparsed:{unparsed}|macro:{macro_f1}|corpus:{corpus}|"
     "n:{dialogues}|boot:{draws}@{seed}|v{version}"
 )
-# Values in the words of the long form.
+_LONG: Final = (
+    "{level}, {labels} labels; {history}; {decoding}; the Jaccard index of two empty sets is "
+    "{empty_jaccard} and 0/0 is {zero_division}; labels outside user turns {orphans}; unusable "
+    "answers {unparsed}; macro F1 is the {macro_f1}; corpus {corpus} with {dialogues} "
+    "dialogue{plural}; {intervals}; cradle_lib {version}"
+)
+# Values of some parts in the words of the long form.
 _WORDS: Final = {
-    "turn": "turn level",
-    "dialogue": "dialogue level",
-    "confirm": "dialogue level, confirms only",
-    "self": "the model saw its own earlier predictions",
-    "gold": "the model saw the gold labels of earlier turns",
-    "none": "the model saw no earlier labels",
-    "free": "free decoding",
-    "constrained": "constrained decoding, which permits only valid answers",
-}
-_ORPHANS: Final = {
-    "ignore": "are ignored",
-    "attach": "move to the previous user turn",
-    "count": "count as misses",
-}
-_UNPARSED: Final = {
-    "miss": "count as no prediction and are never correct",
-    "none": "count as no crisis",
-    "exclude": "are left out with their turns",
-}
-_MACRO_F1: Final = {
-    "mean": "mean of the labels' F1",
-    "harmonic": "harmonic mean of macro precision and macro recall",
+    ("level", "turn"): "turn level",
+    ("level", "dialogue"): "dialogue level",
+    ("level", "confirm"): "dialogue level, confirms only",
+    ("history", "self"): "the model saw its own earlier predictions",
+    ("history", "gold"): "the model saw the gold labels of earlier turns",
+    ("history", "none"): "the model saw no earlier labels",
+    ("decoding", "free"): "free decoding",
+    ("decoding", "constrained"): "constrained decoding, which permits only valid answers",
+    ("orphans", "ignore"): "are ignored",
+    ("orphans", "attach"): "move to the previous user turn",
+    ("orphans", "count"): "count as misses",
+    ("unparsed", "miss"): "count as no prediction and are never correct",
+    ("unparsed", "none"): "count as no crisis",
+    ("unparsed", "exclude"): "are left out with their turns",
+    ("macro_f1", "mean"): "mean of the labels' F1",
+    ("macro_f1", "harmonic"): "harmonic mean of macro precision and macro recall",
 }
 
 
@@ -80,36 +79,26 @@ class Signature:
 
     def __str__(self) -> str:
         """The short form, in one line without spaces."""
-        values = asdict(self)
-        for name in ("empty_jaccard", "zero_division"):
-            values[name] = _shortest(values[name])
-        return _FORM.format(**values)
+        return _SHORT.format(**self._written())
 
     def long(self) -> str:
         """The long form, a sentence for people."""
-        intervals = (
-            f"95 % bootstrap intervals of overall scores, {self.draws:,} draws of dialogues with "
-            f"seed {self.seed}"
-            if self.draws and self.dialogues != 1
-            else "no intervals"
-        )
-        level, history, decoding = (
-            _WORDS.get(value, value) for value in (self.level, self.history, self.decoding)
-        )
-        return (
-            f"{level}, {self.labels} labels; {history}; {decoding}; "
-            f"the Jaccard index of two empty sets is {_shortest(self.empty_jaccard)} and 0/0 is "
-            f"{_shortest(self.zero_division)}; labels outside user turns "
-            f"{_ORPHANS[self.orphans]}; unusable answers {_UNPARSED[self.unparsed]}; macro F1 is "
-            f"the {_MACRO_F1[self.macro_f1]}; corpus {self.corpus} with "
-            f"{self.dialogues} dialogue{'s' * (self.dialogues != 1)}; {intervals}; "
-            f"cradle_lib {self.version}"
-        )
+        words = {part: _WORDS.get((part, text), text) for part, text in self._written().items()}
+        intervals = "no intervals"
+        if self.draws and self.dialogues != 1:
+            intervals = (
+                f"95 % bootstrap intervals of overall scores, {self.draws:,} draws of dialogues "
+                f"with seed {self.seed}"
+            )
+        plural = "s" * (self.dialogues != 1)
+        return _LONG.format(**words, plural=plural, intervals=intervals)
 
-
-def conditions(line: str) -> str:
-    """Takes out of a signature's line what two systems may differ in and still be compared."""
-    return re.sub(r"\|dec:[^|]*", "", line)
+    def _written(self) -> dict[str, Any]:
+        """Gives each part by its name; floats as text, without a final ``.0``."""
+        values = asdict(self)
+        for name in ("empty_jaccard", "zero_division"):
+            values[name] = repr(float(values[name])).removesuffix(".0")
+        return values
 
 
 def require_comparable(names: Sequence[str], signatures: Sequence[Signature]) -> Signature:
@@ -121,15 +110,14 @@ def require_comparable(names: Sequence[str], signatures: Sequence[Signature]) ->
         ScoringError: Naming the runs, the part that differs and both values.
     """
     # How answers were decoded is what two systems may differ in and still be compared.
-    parts = [asdict(replace(signature, decoding="")) for signature in signatures]
-    first = parts[0]
-    for name, other in zip(names[1:], parts[1:], strict=True):
-        differing = [part for part in first if first[part] != other[part]]
-        if differing:
-            mismatches = "; ".join(
-                f"{part} is {first[part]!r} for {names[0]} and {other[part]!r} for {name}"
-                for part in differing
-            )
+    first, *others = (asdict(replace(signature, decoding="")) for signature in signatures)
+    for name, other in zip(names[1:], others, strict=True):
+        mismatches = "; ".join(
+            f"{part} is {first[part]!r} for {names[0]} and {other[part]!r} for {name}"
+            for part in first
+            if first[part] != other[part]
+        )
+        if mismatches:
             raise ScoringError(
                 f"these runs can't be compared: {mismatches}. Score both in the same way, over "
                 "the same dialogues (`cradle compare --common`)."
@@ -149,7 +137,3 @@ def signed(frame: pd.DataFrame, *signatures: Signature | str) -> pd.DataFrame:
     lines = list(dict.fromkeys(map(str, signatures or found)))
     frame.attrs["signature"] = lines[0] if len(lines) == 1 else lines
     return frame
-
-
-def _shortest(value: float) -> str:
-    return repr(float(value)).removesuffix(".0")

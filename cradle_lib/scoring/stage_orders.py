@@ -8,18 +8,16 @@ confirm of any type; a table of the one against the other shows how a run predic
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
 from cradle_lib.scoring.confusion import pair_counts
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.signature import signed
-
-if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
 
 ORDERS: Final = (
     "neither",

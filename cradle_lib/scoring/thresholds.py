@@ -46,7 +46,7 @@ from cradle_lib.scoring.label_probabilities import (
     share_on_branches,
     slot_probabilities,
 )
-from cradle_lib.scoring.scores import ENOUGH
+from cradle_lib.scoring.scores import ENOUGH, precision_recall_f1
 from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.rates import Floats, f1, ratio
@@ -82,13 +82,13 @@ class _ScoredTurns:
         return totals
 
     def hits(self, flagged: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Counts flagged positive turns, flagged others, positive turns, and others.
+        """Counts true positives, false positives, false negatives and true negatives.
 
-        ``flagged`` has K sets of turns, shape (T, K). Shape (dialogues, 4, K).
+        ``flagged`` has K sets of turns, shape (T, K). Shape (dialogues, K, 4).
         """
-        positive, every = self.positive[:, None], np.ones_like(flagged)
-        hits = (flagged & positive, flagged & ~positive, every & positive, every & ~positive)
-        return self.per_dialogue(np.stack(hits, axis=1).astype(np.int64))
+        positive = self.positive[:, None]
+        hits = (flagged & positive, flagged & ~positive, ~flagged & positive, ~flagged & ~positive)
+        return self.per_dialogue(np.stack(hits, axis=-1).astype(np.int64))
 
     def curve(self) -> tuple[Floats, Floats, Floats]:
         """Counts flagged positive and other turns at each threshold, ascending. Shape (K,) each."""
@@ -256,17 +256,15 @@ def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 
 
 def _scored_turns(runs: Sequence[Predictions], scopes: Mapping[str, int]) -> Iterator[_ScoredTurns]:
     for run in runs:
-        read = [
-            slot_probabilities(choices, answer) if choices else None
-            for choices, answer in zip(run.choices, run.answers, strict=False)
-        ]
-        kept = [row for row, slots in enumerate(read) if slots is not None]
-        if not kept:
+        stored = enumerate(zip(run.choices, run.answers, strict=False))
+        read = {row: slot_probabilities(forks, answer) for row, (forks, answer) in stored if forks}
+        slots_of = {row: slots for row, slots in read.items() if slots is not None}
+        if not slots_of:
             continue
-        each = [slots for slots in read if slots is not None]
-        by_slot = np.zeros((len(each), max(map(len, each)), len(LABELS)))
-        for row, slots in enumerate(each):
-            by_slot[row, : len(slots)] = slots
+        kept = [*slots_of]
+        by_slot = np.zeros((len(kept), max(map(len, slots_of.values())), len(LABELS)))
+        for place, slots in enumerate(slots_of.values()):
+            by_slot[place, : len(slots)] = slots
         for wanted, mask in scopes.items():
             positive, predicted = (
                 (masks[kept] & np.uint16(mask)) != 0 for masks in (run.corpus.gold, run.masks)
@@ -306,14 +304,9 @@ def _joined(
 
 
 def _shares(totals: Floats) -> dict[str, Floats]:
-    tp, fp, positive, negative = (totals[..., i, :] for i in range(4))
-    values = (
-        ratio(tp, positive),
-        ratio(tp, tp + fp),
-        f1(tp, tp + fp + positive),
-        ratio(fp, negative),
-    )
-    return {"shares": np.stack(values, axis=-2)}
+    precision, recall, f1 = precision_recall_f1(totals[..., :3], np.nan)
+    flagged = ratio(totals[..., 1], totals[..., 1] + totals[..., 3])
+    return {"shares": np.stack([recall, precision, f1, flagged], axis=-2)}
 
 
 def _ranks(found: _ScoredTurns) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ def test_bounds_agree_with_scipys_percentile_bootstrap() -> None:
     [counts] = systems(1, 80, 1)
 
     def micro_f1(index: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
-        return scores(counts.rows[index].sum(axis=-2)).micro_f1
+        return scores(counts.rows[index].sum(axis=-3)).micro_f1
 
     theirs = bootstrap(
         (np.arange(80),),

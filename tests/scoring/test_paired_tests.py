@@ -94,7 +94,7 @@ def test_the_standard_error_is_scipys_bootstrap_one() -> None:
     first, second = systems(2, 80, 3)
 
     def difference(index: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
-        one, other = (scores(c.rows[index].sum(axis=-2)).micro_f1 for c in (first, second))
+        one, other = (scores(c.rows[index].sum(axis=-3)).micro_f1 for c in (first, second))
         return other - one
 
     theirs = bootstrap(
@@ -127,10 +127,9 @@ def test_interval_and_test_never_contradict_each_other() -> None:
 
 def test_a_clear_difference_has_the_smallest_p_there_is() -> None:
     [weak] = systems(1, 100, 0)
-    tallies = weak.tallies.copy()
-    tallies[..., 0] += tallies[..., 2]
-    tallies[..., 1:] = 0
-    perfect = Counts("turn", tallies, weak.sets)
+    perfect = Counts("turn", weak.rows.copy())
+    perfect.tallies[..., 0] += perfect.tallies[..., 2]
+    perfect.tallies[..., 1:] = 0
     found = paired_tests(weak, perfect, permutations=999)
     # No swap comes near: p is the tail of Student's distribution, below what swaps can show.
     t = found[0].difference / found[0].error

@@ -84,7 +84,7 @@ def test_the_published_confirm_jaccard_rules_out_zero_for_empty_sets() -> None:
 
 
 def test_shares_of_no_units_are_undefined_and_confirm_level_has_fourteen_labels() -> None:
-    result = scores(np.zeros(51), level="confirm")
+    result = scores(np.zeros((17, 3)), level="confirm")
     assert math.isnan(result.exact_match)
     assert math.isnan(result.jaccard)
     assert result.micro_f1 == 0
