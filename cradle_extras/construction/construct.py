@@ -16,8 +16,10 @@ from cradle_extras.construction.validators.checks import Finding, check_draft, r
 from cradle_extras.construction.validators.draft import texts_of
 from cradle_extras.construction.validators.duplicates import NAME, near_duplicates
 from cradle_extras.construction.validators.rules import Case
+from cradle_extras.construction.writers.bank import Bank
 from cradle_extras.construction.writers.language_model import PHRASE_BANK, writer_model
 from cradle_extras.construction.writers.phrase_bank import PhraseBank
+from cradle_extras.construction.writers.script import PLAIN
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, read_journal
@@ -91,7 +93,7 @@ def construct(
         "plan_fingerprint": plan_fingerprint(plans),
     }
     if writer == PHRASE_BANK:
-        bank = PhraseBank.load(seed=f"{seed} {kind}")
+        bank = PhraseBank(Bank.load(paths.PHRASES), PLAIN, seed=f"{seed} {kind}")
         outcomes = [_write(plan, post, bank, attempts) for plan, post in pairs]
         record |= {"writer": PHRASE_BANK, "version": library_version(), "commit": commit()[0]}
     else:

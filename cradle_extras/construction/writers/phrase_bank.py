@@ -17,9 +17,8 @@ from typing import Final
 from cradle_extras.construction.plan import Plan
 from cradle_extras.construction.validators.draft import Draft, Line, write_line
 from cradle_extras.construction.writers.bank import Bank, Phrase, SurfaceForms
-from cradle_extras.construction.writers.script import LABELLED, PLAIN, Mix, Move, Script
+from cradle_extras.construction.writers.script import LABELLED, Mix, Move, Script
 from cradle_extras.construction.writers.voices import Voices, finish, lower_start
-from cradle_lib import paths
 from cradle_lib.errors import CorpusError
 
 LIMIT: Final = 3
@@ -78,7 +77,6 @@ class Decks:
     def __init__(self, bank: Bank, *, test: bool, mix: Mix, seed: str) -> None:
         self._bank, self._test, self._mix = bank, test, mix
         self._rng = random.Random(f"{seed} decks")
-        self._decks: dict[tuple[str, bool], list[Phrase]] = {}
         self._rest: dict[tuple[str, bool], list[Phrase]] = {}
         self._refused: Counter[str] = Counter()
 
@@ -96,14 +94,11 @@ class Decks:
 
     def _next(self, section: str, *, own: bool) -> Phrase | None:
         key = (section, own)
-        if key not in self._decks:
+        if not self._rest.get(key):
             phrases = self._bank.sections.get(section, ())
             if re.fullmatch(LABELLED, section):
                 phrases = phrases[1::2] if own else phrases[::2]
-            self._decks[key] = list(phrases)
-        if not self._rest.get(key):
-            alive = [p for p in self._decks[key] if self._refused[p.where] < _TIRED]
-            self._decks[key] = alive
+            alive = [p for p in phrases if self._refused[p.where] < _TIRED]
             drawn = sorted((self._rng.random(), i) for i in range(len(alive)))
             self._rest[key] = [alive[i] for _, i in drawn]
         return self._rest[key].pop() if self._rest[key] else None
@@ -130,11 +125,6 @@ class PhraseBank:
         self.ledger = ledger or Ledger()
         self.decks = Decks(self.bank, test=test, mix=mix, seed=seed)
         self.voices = Voices(self.bank)
-
-    @classmethod
-    def load(cls, *, seed: str) -> PhraseBank:
-        """Loads the bank that ships, to write what is asked for plainly."""
-        return cls(Bank.load(paths.PHRASES), PLAIN, seed=seed)
 
     def draft(self, plan: Plan, attempt: int = 0) -> tuple[Draft, str]:
         """Writes one dialogue, without labels if people are to label it, after so many attempts.
@@ -176,24 +166,13 @@ class _Dialogue:
     def write(self) -> tuple[list[Line], list[str]]:
         masks = self._plan.masks()
         lines = []
-        for row, who in enumerate(self._plan.rows):
+        for who, move, mask in zip(self._plan.rows, self._moves, masks, strict=True):
             speaker = "User" if who in "Uu" else "Listener"
-            labels = bool(masks[row])
-            if who in "ul":
-                text = "- " + self._find(self._item(row, speaker, labels), speaker, labels)
-            else:
-                text = self._find(self._moves[row], speaker, labels)
-            lines.append(Line(speaker, text, masks[row], continues=who in "ul"))
-        return lines, sorted({move.case for move in self._moves.values() if move.case})
+            text = self._find(move, speaker, labels=bool(mask))
+            lines.append(Line(speaker, text, mask, continues=who in "ul"))
+        return lines, sorted({move.case for move in self._moves if move.case})
 
-    def _item(self, row: int, speaker: str, labels: bool) -> Move:
-        section = f"{'' if speaker == 'User' else 'listener.'}bullets.{self._plan.scenario}"
-        if labels:
-            step = self._plan.steps[self._plan.places.index(row)]
-            section = f"confirm.{step.events[0].key}"
-        return Move("item", ((section,),))
-
-    def _find(self, move: Move, speaker: str, labels: bool) -> str:
+    def _find(self, move: Move, speaker: str, *, labels: bool) -> str:
         """Draws surface forms until the ledger admits one."""
         longest = max(len(chain) for chain in move.parts)
         for level in range(longest):
@@ -235,7 +214,7 @@ class _Dialogue:
         text = " ".join(texts)
         lower = self._lower if listener else self._plan.voice == "slang"
         if move.kind == "item":
-            return lower_start(finish(text, lower=lower, stop=False).rstrip("."))
+            return "- " + lower_start(finish(text, lower=lower, stop=False).rstrip("."))
         if listener or move.kind == "list":
             return finish(text, lower=lower, stop=move.kind != "list")
         return self._writer.voices.style(

@@ -72,7 +72,7 @@ PLAIN: Final = Mix(
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One utterance's purpose, its kind, such as ``confirm``, ``topic`` or ``reply``.
+    """A row's purpose, its kind, such as ``confirm``, ``topic``, ``reply`` or ``item`` of a list.
 
     Its parts are texts to be joined; each is a chain of sections, best first. ``case`` is the hard
     case that it holds, if any.
@@ -100,27 +100,31 @@ class Script:
     def __init__(self, bank: Bank, plan: Plan, mix: Mix, rng: random.Random) -> None:
         self._bank, self._plan, self._mix, self._rng = bank, plan, mix, rng
         self._steps = dict(zip(plan.places, plan.steps, strict=True))
-        self._starts = [row for row, who in enumerate(plan.rows) if who in "UL"]
-        self._user_rows = [row for row in self._starts if plan.rows[row] == "U"]
+        self._user_rows = [row for row, who in enumerate(plan.rows) if who == "U"]
         self._topic = self._one(fitting_topics(bank, plan))
         self._types = [event.type for event in sorted(plan.events) if event.type != "any"]
         self._shade = self._one(self._types or _ORDER)
         self._disclosed: list[Event] = []
         self._opened = False
 
-    def moves(self) -> dict[int, Move]:
-        """Gives the move of every row that starts an utterance."""
-        found: dict[int, Move] = {}
+    def moves(self) -> list[Move]:
+        """Gives the move of every row; those that continue an utterance are items of a list."""
+        found: list[Move] = []
         last: Move | None = None
-        for row in self._starts:
-            user = self._plan.rows[row] == "U"
-            last = self._user(row, last) if user else self._listener(row, last)
+        for row, who in enumerate(self._plan.rows):
+            bullets = "bullets" if who in "Uu" else "listener.bullets"
+            if who in "ul" and row in self._steps:
+                found.append(Move("item", ((f"confirm.{self._steps[row].events[0].key}",),)))
+                continue
+            if who in "ul":
+                found.append(self._move("item", f"{bullets}.{{scenario}}"))
+                continue
+            last = self._user(row, last) if who == "U" else self._listener(row, last)
             if self._plan.rows[row + 1 : row + 2] in ("u", "l") and row not in self._steps:
-                section = "bullets.lead" if user else "listener.bullets.lead"
-                last = self._move("list", f"{section}.{{scenario}}")
+                last = self._move("list", f"{bullets}.lead.{{scenario}}")
                 if self._plan.odd_row == "u":
                     self._disclosed.extend(self._plan.events)
-            found[row] = last
+            found.append(last)
         return found
 
     def _user(self, row: int, last: Move | None) -> Move:
