@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
 
-from cradle_extras import construction
-from cradle_extras.construction import Kind
+from cradle_extras.construction import check_dialogues, construct
+from cradle_extras.construction.plan import KINDS
+from cradle_extras.construction.writers.language_model import PHRASE_BANK, writer_model
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import out, print_json, print_table
@@ -51,7 +52,7 @@ def write(
         typer.Option(
             help="phrase-bank, an id in models.yml, or openai:NAME, anthropic:NAME, hf:ORG/NAME."
         ),
-    ] = construction.PHRASE_BANK,
+    ] = PHRASE_BANK,
     given: opt.Set = None,
     against: AgainstOption = None,
     max_cost: opt.MaxCost = None,
@@ -62,17 +63,15 @@ def write(
 
     Every plan ends accepted, rejected or failed. The exit status is 0 if all are accepted, else 1.
     """
-    chosen = opt.one_of(kind, get_args(Kind), "kind")
+    chosen = opt.one_of(kind, KINDS, "kind")
     settings, options = opt.split_settings(given)
     model: str | Model = writer
-    if writer != construction.PHRASE_BANK:
-        model = construction.writer_model(writer, **settings)
+    if writer != PHRASE_BANK:
+        model = writer_model(writer, **settings)
     others = [load_corpus(name) for name in against or ()]
     with RunBar(writer, "dialogues", yes=yes) as bar:
         options = replace(options, progress=bar.show, consent=bar.agree, max_cost=max_cost)
-        made = construction.construct(
-            posts, chosen, model, against=others, out=folder, options=options
-        )
+        made = construct(posts, chosen, model, against=others, out=folder, options=options)
     findings, rejected = made.findings(), made.counts["accepted"] < len(made.outcomes)
     if as_json:
         content = {"plans": len(made.outcomes), "counts": dict(made.counts)}
@@ -102,8 +101,8 @@ def check(
     """Run the validators over a corpus. The exit status is 1 if one of them rejects a dialogue."""
     loaded = load_corpus(corpus)
     others = [load_corpus(name) for name in against or ()]
-    chosen = opt.one_of(kind, get_args(Kind), "kind")
-    table = construction.check_dialogues(loaded, chosen, against=others)
+    chosen = opt.one_of(kind, KINDS, "kind")
+    table = check_dialogues(loaded, chosen, against=others)
     if as_json:
         content = {"corpus": loaded.name, "dialogues": len(loaded), "validators": json_rows(table)}
         print_json(content | {"findings": table.attrs["findings"]})

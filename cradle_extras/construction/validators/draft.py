@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final
 
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.labels import BITS, format_mask, mask_of
@@ -20,8 +20,6 @@ _OTHER_NAME: Final = re.compile(r"\W*([A-Z][\w .-]{0,24}|user|listener)\W{0,3}:\
 _TAG: Final = re.compile(r"\btag\s*:", re.IGNORECASE)
 _GOOD_TAG: Final = re.compile(r" TAG: (\S+(?:; \S+)*)$")
 _ITEM: Final = re.compile(r"[-•*] ")
-
-Stray = Literal["speaker", "prose"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +42,13 @@ class Line:
 class Draft:
     """A dialogue that is to be judged: its rows, as turns counted from 1.
 
-    ``stray`` is what stands around or between them, and after how many rows: a speaker that is
-    none, or prose.
+    ``prose`` and ``others`` say after how many rows there is a line that is none of the dialogue:
+    prose, or another speaker's.
     """
 
     lines: tuple[Line, ...]
-    stray: tuple[tuple[Stray, int], ...] = ()
+    prose: tuple[int, ...] = ()
+    others: tuple[int, ...] = ()
 
     @cached_property
     def utterances(self) -> list[str]:
@@ -81,7 +80,8 @@ class Draft:
 def read_draft(text: str) -> Draft:
     """Reads a writer's complete answer."""
     lines: list[Line] = []
-    stray: list[tuple[Stray, int]] = []
+    prose: list[int] = []
+    others: list[int] = []
     for raw in text.splitlines():
         said = raw.strip()
         if not said:
@@ -91,8 +91,8 @@ def read_draft(text: str) -> Draft:
         elif _ITEM.match(said) and lines:
             lines.append(_line(lines[-1].speaker, said, continues=True))
         else:
-            stray.append(("speaker" if _OTHER_NAME.match(said) else "prose", len(lines)))
-    return Draft(tuple(lines), tuple(stray))
+            (others if _OTHER_NAME.match(said) else prose).append(len(lines))
+    return Draft(tuple(lines), tuple(prose), tuple(others))
 
 
 def draft_of(dialogue: Dialogue) -> Draft:

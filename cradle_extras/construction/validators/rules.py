@@ -53,8 +53,7 @@ def nothing_written(case: Case) -> Iterator[str]:
 
 def text_around(case: Case) -> Iterator[str]:
     """Prose, a title or a Markdown fence stands beside the dialogue."""
-    places = [after for kind, after in case.draft.stray if kind == "prose"]
-    if places:
+    if places := case.draft.prose:
         yield (
             f"{len(places)} lines are no line of the dialogue, the first after turn {places[0]}. "
             "Write nothing but the dialogue: no title, no comment, no code fence."
@@ -63,8 +62,7 @@ def text_around(case: Case) -> Iterator[str]:
 
 def other_speakers(case: Case) -> Iterator[str]:
     """Somebody other than the User and the Listener speaks."""
-    places = [after for kind, after in case.draft.stray if kind == "speaker"]
-    if places:
+    if places := case.draft.others:
         yield (
             f"{len(places)} lines begin with another name, the first after turn {places[0]}. "
             "The speakers are called 'User:' and 'Listener:'."

@@ -1,11 +1,9 @@
-"""Language models as writers: which may write, and the grammar that forces the form."""
+"""Language models as writers: which may write, and how long their texts may be."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
-from cradle_extras.construction.plan import Kind
 from cradle_lib.detection import Model, resolve
 from cradle_lib.errors import RegistryError
 
@@ -44,17 +42,3 @@ def writer_model(writer: str | Model, **settings: Any) -> Model:
         longer = decoding.model_copy(update={"max_new_tokens": _LONGEST})
         model = model.model_copy(update={"decoding": longer})
     return model
-
-
-def form_grammar(kind: Kind) -> dict[str, str]:
-    """Gives the parameter that forces a kind's form, for a server that takes grammars.
-
-    Args:
-        kind: ``annotated`` or ``training``.
-
-    Returns:
-        An entry for the decoding setting ``extra``: llama.cpp's grammar, which fixes number
-        and order of lines, speakers, and how tags are written, but not the text.
-    """
-    path = Path(__file__).with_name(f"{kind}.gbnf")
-    return {"grammar": path.read_text(encoding="utf-8")}

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from cradle_extras.construction import Construction, Posts, construct, load_posts, plan_dialogues
-from cradle_extras.construction.posts import Post
+from cradle_extras.construction import construct, load_posts, plan_dialogues
+from cradle_extras.construction.assemble import Construction
+from cradle_extras.construction.posts import Post, Posts
 from cradle_extras.construction.repair import Writing, longest_requests
 from cradle_extras.construction.writers.language_model import writer_model
 from cradle_lib import labels, load_corpus
