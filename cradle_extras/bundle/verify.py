@@ -193,33 +193,33 @@ def _check_scores(
         return
     if not same:
         yield Finding("record", f"{RECORD} is not the record in the journal")
-    for about in _differences(stated.get("levels"), again["levels"], "scores"):
+    for about in _differences(stated.get("levels"), again["levels"]):
         yield Finding("score", about)
 
 
-def _differences(stated: Any, derived: Any, place: str) -> Iterator[str]:
-    """Compares what a bundle states with what was derived, down to single values."""
-    if isinstance(derived, list):
-        # A row of scores is identified by its label and score.
-        if not isinstance(stated, list) or len(stated) != len(derived):
-            yield f"{place}: not the {len(derived)} rows that were derived"
-            return
-        for row, again in zip(stated, derived, strict=True):
-            name = " ".join(str(again[key]) for key in ("label", "score") if again.get(key))
-            yield from _differences(row, again, f"{place}, {name}")
-        return
-    if isinstance(derived, dict):
-        for name, value in derived.items():
-            if name in ("cleaned", "coverage"):
-                # Bundles of earlier versions do not state them under this name.
-                continue
-            found = stated.get(name) if isinstance(stated, dict) else None
-            yield from _differences(found, value, f"{place}, {name}")
-        return
-    if isinstance(derived, float) and isinstance(stated, float | int):
-        same = math.isclose(derived, stated, rel_tol=_NEAR, abs_tol=_NEAR)
+def _differences(stated: Any, derived: Any) -> Iterator[str]:
+    """Compares the scores that a bundle states with those that were derived, value by value."""
+    claims, again = dict(_values(stated, "scores")), dict(_values(derived, "scores"))
+    for place in claims | again:
+        claim, found = claims.get(place), again.get(place)
+        if isinstance(claim, float) and isinstance(found, float):
+            same = math.isclose(claim, found, rel_tol=_NEAR, abs_tol=_NEAR)
+        else:
+            # A signature ends with the version, which is a finding of its own.
+            same = str(claim).partition("|v")[0] == str(found).partition("|v")[0]
+        if not same:
+            yield f"{place}: {claim!s:.200}, derived {found!s:.200}"
+
+
+def _values(content: Any, place: str) -> Iterator[tuple[str, Any]]:
+    """Lists the single values of a document with their places."""
+    if isinstance(content, dict):
+        for name, value in content.items():
+            yield from _values(value, f"{place}, {name}")
+    elif isinstance(content, list):
+        for number, row in enumerate(content):
+            names = [row.get("label"), row.get("score")] if isinstance(row, dict) else []
+            about = "".join(f" {name}" for name in names if name)
+            yield from _values(row, f"{place}, row {number}{about}")
     else:
-        # A signature ends with the version, which is a finding of its own.
-        same = str(stated).partition("|v")[0] == str(derived).partition("|v")[0]
-    if not same:
-        yield f"{place}: {stated!s:.200}, derived {derived!s:.200}"
+        yield place, content

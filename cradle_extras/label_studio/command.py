@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pandas as pd
 import typer
@@ -18,7 +19,7 @@ from cradle_extras.label_studio.text_folder import read_folder
 from cradle_lib import paths
 from cradle_lib.annotation.adjudication import adjudicate as adjudicate_all
 from cradle_lib.annotation.agreement import ALL_LABELS, agreement_frame
-from cradle_lib.annotation.pairs import UNIT_NAMES, UNITS, Units
+from cradle_lib.annotation.pairs import UNIT_NAMES, UNITS
 from cradle_lib.annotation.protocol_warnings import protocol_warnings
 from cradle_lib.annotation.table import read_annotations, write_annotations
 from cradle_lib.cli import options as opt
@@ -161,38 +162,33 @@ def agreement(
     if as_json:
         print_json(json_rows(found))
         return
-    found["group"] = [
-        f"team {t}, round {r}" for t, r in zip(found["team"], found["round"], strict=True)
-    ]
-    _show_overall(found, chosen)
-    _show_labels(found)
-
-
-def _show_overall(found: pd.DataFrame, units: Units) -> None:
-    overall = found[found["label"] == ALL_LABELS]
-    rows: dict[str, dict[str, str]] = {}
-    for row in overall.to_dict("records"):
-        for name in ("annotators", "dialogues", "turns"):
-            rows.setdefault(name, {})[row["group"]] = str(row[name])
-        bounds = "" if math.isnan(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
-        shown = "-" if math.isnan(row["value"]) else f"{row['value']:.3f}"
-        measure = row["measure"].replace("_", " ")
-        rows.setdefault(measure, {})[row["group"]] = f"{shown}{bounds}"
-    title = f"Agreement on {UNIT_NAMES[units]}, with 95 % intervals"
-    table = [{"measure": name, **cells} for name, cells in rows.items()]
-    print_table(table, title, right=list(overall["group"].unique()))
-
-
-def _show_labels(found: pd.DataFrame) -> None:
-    f1 = found[(found["measure"] == "f1") & (found["label"] != ALL_LABELS)]
-    rows: dict[str, dict[str, str]] = {}
-    for row in f1.to_dict("records"):
-        value = "-" if math.isnan(row["value"]) else f"{row['value']:.2f}"
-        cell = f"{value} ({row['both']}/{row['one']}/{row['other']})"
-        rows.setdefault(str(row["label"]), {})[row["group"]] = cell
+    found["group"] = "team " + found["team"] + ", round " + found["round"].astype(str)
+    counts = found.groupby("group", sort=False)[["annotators", "dialogues", "turns"]].first().T
+    overall, f1 = found["label"] == ALL_LABELS, found["measure"] == "f1"
+    measures = _by_group(found[overall], "measure", _measure)
+    measures.index = measures.index.str.replace("_", " ")
+    shown = pd.concat([counts, measures]).rename_axis("measure").reset_index()
+    title = f"Agreement on {UNIT_NAMES[chosen]}, with 95 % intervals"
+    print_table(shown, title, right=counts.columns)
+    labels = _by_group(found[f1 & ~overall], "label", _f1)
     title = "F1 between the two, and how often both, the first and the second gave it"
-    table = [{"label": label, **cells} for label, cells in rows.items()]
-    print_table(table, title, right=list(found["group"].unique()))
+    print_table(labels.reset_index(), title, right=counts.columns)
+
+
+def _by_group(found: pd.DataFrame, index: str, cell: Callable[[Any], str]) -> pd.DataFrame:
+    """Writes each row into a cell: a row for each value of a column, a column for each group."""
+    cells = found.assign(cell=[cell(row) for row in found.itertuples()])
+    return cells.astype({index: str}).set_index([index, "group"])["cell"].unstack(sort=False)
+
+
+def _measure(row: Any) -> str:
+    bounds = "" if math.isnan(row.low) else f" [{row.low:.2f}, {row.high:.2f}]"
+    return "-" if math.isnan(row.value) else f"{row.value:.3f}{bounds}"
+
+
+def _f1(row: Any) -> str:
+    value = "-" if math.isnan(row.value) else f"{row.value:.2f}"
+    return f"{value} ({row.both}/{row.one}/{row.other})"
 
 
 @app.command()

@@ -130,7 +130,7 @@ def test_other_scores_are_told_of_by_their_names(made: Path, corpus: Corpus) -> 
     files["scores.json"] = json.dumps(scores).encode()
     (finding,) = verify(rewritten(made, files), corpus).findings
     assert finding.kind == "score"
-    assert finding.about.startswith(f"scores, turn, scores, {row['score']}, value: ")
+    assert finding.about.startswith(f"scores, turn, scores, row 0 {row['score']}, value: ")
 
 
 def test_impossible_scores_are_reported_as_scores(made: Path, corpus: Corpus) -> None:
