@@ -1,5 +1,71 @@
-"""The fixtures of a finished study, for the tests of Label Studio."""
+"""Twenty dialogues of the surrogate, with their part of the study that ships."""
 
-from .finished_study import annotations, corpus, exports, finished, ran, run, study, written
+from __future__ import annotations
 
-__all__ = ["annotations", "corpus", "exports", "finished", "ran", "run", "study", "written"]
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cradle_extras.label_studio.exports import SHIPPED
+from cradle_extras.label_studio.study import Study
+from cradle_lib.annotation.load import load_annotations
+from cradle_lib.annotation.table import Annotations
+from cradle_lib.corpus import Corpus, load_corpus
+
+#: Tasks with their annotations, by the name of the project that was exported.
+Exports = dict[str, list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Corpus:
+    return load_corpus("surrogate", "test").subset(range(20), "small")
+
+
+@pytest.fixture(scope="session")
+def study(corpus: Corpus) -> Study:
+    shipped = Study.load(SHIPPED / "study.json")
+    own = tuple(item for item in shipped.assignments if item.dialogue in corpus.by_id)
+    about = {"corpus": corpus.name, "texts": corpus.texts_fingerprint, "assignments": own}
+    return shipped.model_copy(update=about)
+
+
+@pytest.fixture(scope="session")
+def annotations(corpus: Corpus) -> Annotations:
+    every = load_annotations(load_corpus("surrogate", "test")).entries
+    return Annotations.of(corpus, (entry for entry in every if entry.dialogue in corpus.by_id))
+
+
+@pytest.fixture(scope="session")
+def _exported(corpus: Corpus, study: Study) -> str:
+    files: Exports = {}
+    for path in sorted(SHIPPED.glob("*.json.gz")):
+        for task in json.loads(gzip.decompress(path.read_bytes())):
+            if task["data"]["dialogue_id"] in corpus.by_id:
+                task["data"] |= {"corpus": study.corpus, "texts": study.texts}
+                files.setdefault(path.name.partition(".")[0], []).append(task)
+    return json.dumps(files)
+
+
+@pytest.fixture
+def exports(_exported: str) -> Exports:
+    """Label Studio's JSON exports of the finished study, one for each project, to be changed."""
+    files: Exports = json.loads(_exported)
+    return files
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[Exports], list[Path]]:
+    """Writes exports to files."""
+
+    def write(files: Exports) -> list[Path]:
+        paths = []
+        for name, content in files.items():
+            paths.append(tmp_path / f"{name}.json")
+            paths[-1].write_text(json.dumps(content), encoding="utf-8")
+        return paths
+
+    return write

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shlex
+from contextlib import chdir
+from glob import glob
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import Result
 
 from cradle_extras.label_studio.text_folder import read_folder
 from cradle_lib import paths
@@ -15,8 +18,29 @@ from cradle_lib.corpus import load_corpus
 from cradle_lib.errors import CorpusError
 from tools.annotations.build import region
 
-from .finished_study import Run
+from ...cli.in_process import invoke
 from .page import SEEN, lines, printed, serving, votes
+
+
+def run(command: str, folder: Path) -> Result:
+    """Runs a command of the page in a folder."""
+    with chdir(folder):
+        words = shlex.split(command)[1:]
+        return invoke(*(name for word in words for name in (sorted(glob(word)) or [word])))
+
+
+def ran(command: str, folder: Path) -> str:
+    """Runs a command that must succeed, and gives what it printed."""
+    done = run(command, folder)
+    assert done.exit_code == 0, f"{command}\n{done.output}{done.exception}"
+    return done.output
+
+
+def refused(command: str, folder: Path) -> str:
+    """Runs a command that must be refused, and gives the message."""
+    done = run(command, folder)
+    assert isinstance(done.exception, CorpusError), done.output
+    return str(done.exception)
 
 
 @pytest.fixture
@@ -42,28 +66,23 @@ def label(folder: Path) -> list[str]:
         if target.exists():
             continue
         tasks: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-        for number, task in enumerate(tasks, start=1):
-            masks = votes(path.stem, task["data"]["dialogue_id"])
+        for task in tasks:
             turns = task["data"]["turns"]
-            result = [region(turn, mask, turns[turn]["text"]) for turn, mask in masks.items()]
-            annotation = {"id": number, "completed_by": 1, "result": result, "was_cancelled": False}
-            task.update(id=number, annotations=[annotation])
+            masks = votes(path.stem, task["data"]["dialogue_id"]).items()
+            result = [region(turn, mask, turns[turn]["text"]) for turn, mask in masks]
+            task["annotations"] = [{"result": result}]
         target.write_text(json.dumps(tasks), encoding="utf-8")
         done.append(path.stem)
     return done
 
 
-def test_the_page_leads_from_a_folder_to_gold(
-    folder: Path, run: Run, ran: Callable[[str, Path], str]
-) -> None:
+def test_the_page_leads_from_a_folder_to_gold(folder: Path) -> None:
     collect, export, read_first, agreement, read, by_user_turns, after, adjudicate, infer, *_ = (
         printed()
     )
     assert "12 dialogues, 60 turns" in ran(collect, folder)
     ran(export, folder)
-    again = run(export, folder)
-    assert again.code == 2
-    assert "study/study.json exists: a study is planned once" in again.err
+    assert "study/study.json exists: a study is planned once" in refused(export, folder)
     assert label(folder) == [f"round{n}-{name}" for n in (1, 2) for name in "ABCD"]
     assert "12 annotations: study/annotations.parquet" in ran(read_first, folder)
     shown = ran(agreement, folder)
@@ -79,10 +98,7 @@ def test_the_page_leads_from_a_folder_to_gold(
     [row] = [row for row in found if wanted.items() <= row.items()]
     assert [row[name] for name in ("value", "low", "high")] == [None] * 3
 
-    refused = run(adjudicate, folder)
-    assert refused.code == 2
-    assert "nobody has adjudicated" in refused.err
-    assert "Traceback" not in refused.err
+    assert "nobody has adjudicated" in refused(adjudicate, folder)
     assert not (folder / "gold.parquet").exists()
 
     ran(after, folder)
@@ -125,24 +141,18 @@ def test_the_page_installs_and_starts_the_label_studio_that_is_tested() -> None:
     assert arguments[arguments.index("--internal-host") + 1] == "127.0.0.1"
 
 
-def test_the_surrogates_study_ends_in_its_own_gold(tmp_path: Path, run: Run) -> None:
-    read, agreement, adjudicate, check = printed()[-4:]
-    for command in (read, agreement, adjudicate, check):
-        here = command.replace("runs/", f"{tmp_path}/")
-        done = run(here, paths.ROOT)
-        assert done.code == 0, done.err
-        if command == read:
-            assert "1,622 annotations" in done.out
-            assert "more departures from the protocol" in done.err
-    assert "All counts are those of the published test split." in done.out
+def test_the_surrogates_study_ends_in_its_own_gold(tmp_path: Path) -> None:
+    commands = [command.replace("runs/", f"{tmp_path}/") for command in printed()[-4:]]
+    read, _, _, checked = (ran(command, paths.ROOT) for command in commands)
+    assert "1,622 annotations" in read
+    assert "more departures from the protocol" in read
+    assert "All counts are those of the published test split." in checked
 
 
-def test_a_mistake_is_told_in_a_line_and_exits_2(tmp_path: Path, run: Run) -> None:
-    # The endings come first: a table that is missing too is not what is told.
-    done = run(".venv/bin/cradle annotate adjudicate none.csv --out gold.txt", tmp_path)
-    assert done.code == 2
-    assert "gold.txt: unknown ending" in done.err
-    assert "Traceback" not in done.err
+def test_endings_are_checked_before_any_work(tmp_path: Path) -> None:
+    # The table is missing, too.
+    command = ".venv/bin/cradle annotate adjudicate none.csv --out gold.txt"
+    assert "gold.txt: unknown ending" in refused(command, tmp_path)
 
 
 def test_a_folder_is_read_and_a_line_without_a_speaker_is_named(folder: Path) -> None:

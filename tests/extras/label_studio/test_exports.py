@@ -15,52 +15,41 @@ import pytest
 from cradle_extras.label_studio.exports import read_exports
 from cradle_extras.label_studio.study import Study
 from cradle_extras.label_studio.tasks import write_tasks
-from cradle_lib.annotation.table import (
-    Annotations,
-    read_annotations,
-    write_annotations,
-)
+from cradle_lib.annotation.table import Annotations, read_annotations, write_annotations
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.errors import CorpusError
 
 from ...hostile.attack import altered, as_json, attempt, cases, damaged
 
-Files = dict[str, list[dict[str, Any]]]
-Make = Callable[[], Files]
-Write = Callable[[dict[str, Any]], list[Path]]
+Task = dict[str, Any]
+Exports = dict[str, list[Task]]
+Write = Callable[[Exports], list[Path]]
 
 
-def test_json_is_read_back_as_it_was_annotated_plain_or_gzipped(
-    exports: Make,
-    written: Write,
-    study: Study,
-    corpus: Corpus,
-    annotations: Annotations,
-    tmp_path: Path,
+def test_exports_are_read_plain_or_gzipped_and_complete_or_not_at_all(
+    exports: Exports, written: Write, study: Study, corpus: Corpus, annotations: Annotations
 ) -> None:
-    assert read_exports(written(exports()), study, corpus).entries == annotations.entries
-    files = []
-    for name, tasks in exports().items():
-        files.append(tmp_path / f"{name}.json.gz")
-        files[-1].write_bytes(gzip.compress(json.dumps(tasks).encode()))
+    files = written(exports)
     assert read_exports(files, study, corpus).entries == annotations.entries
+    packed = [file.with_suffix(".json.gz") for file in files]
+    for file, target in zip(files, packed, strict=True):
+        target.write_bytes(gzip.compress(file.read_bytes()))
+    assert read_exports(packed, study, corpus).entries == annotations.entries
     with pytest.raises(CorpusError, match=r"dialogue d\d+: not annotated by \w; \d+ of \d+"):
         read_exports(files[1:], study, corpus)
     with pytest.raises(CorpusError, match="has annotated dialogue d"):
         read_exports([*files, files[0]], study, corpus)
-    files[0].write_bytes(files[0].read_bytes()[:-40])
-    with pytest.raises(CorpusError, match=r"round\d-\w\.json\.gz: can't be read"):
-        read_exports(files, study, corpus)
+    packed[0].write_bytes(packed[0].read_bytes()[:-40])
+    with pytest.raises(CorpusError, match=r"\w+-\w\.json\.gz: can't be read"):
+        read_exports(packed, study, corpus)
 
 
-Change = Callable[[dict[str, Any]], Any]
-
-
-def _labelled(files: Files) -> dict[str, Any]:
+def labelled(files: Exports) -> Task:
+    """The first task on which somebody gave a label."""
     return next(t for tasks in files.values() for t in tasks if t["annotations"][0]["result"])
 
 
-def value(task: dict[str, Any]) -> dict[str, Any]:
+def value(task: Task) -> dict[str, Any]:
     """The value of the first region of a task."""
     found: dict[str, Any] = task["annotations"][0]["result"][0]["value"]
     return found
@@ -82,8 +71,8 @@ def value(task: dict[str, Any]) -> dict[str, Any]:
         (lambda t: t["data"].pop("annotators"), r"task \d+: data\.annotators: Field required"),
         (lambda t: value(t).update(paragraphlabels=["angry"]), "are not labels of the interface"),
         (lambda t: value(t).update(paragraphlabels=[]), "are not labels of the interface"),
-        (lambda t: value(t).update(end="8"), r"turn \d: a region runs over several turns"),
-        (lambda t: value(t).update(start="9", end="9"), "turn 9: the dialogue has 9 turns"),
+        (lambda t: value(t).update(end="88"), r"turn \d: a region runs over several turns"),
+        (lambda t: value(t).update(start="99", end="99"), r"turn 99: the dialogue has \d+ turns"),
         (
             lambda t: value(t).update(text="Somebody else."),
             r"turn \d: a region with a text that the turn does not have.*another task",
@@ -96,19 +85,23 @@ def value(task: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_what_is_wrong_is_refused_and_named(
-    change: Change, message: str, exports: Make, written: Write, study: Study, corpus: Corpus
+    change: Callable[[Task], Any],
+    message: str,
+    exports: Exports,
+    written: Write,
+    study: Study,
+    corpus: Corpus,
 ) -> None:
-    files = exports()
-    change(_labelled(files))
+    change(labelled(exports))
     with pytest.raises(CorpusError, match=message):
-        read_exports(written(files), study, corpus)
+        read_exports(written(exports), study, corpus)
 
 
 @pytest.mark.hostile
 def test_an_export_of_odd_values_is_read_or_refused_in_a_line(
-    exports: Make, written: Write, study: Study, corpus: Corpus
+    exports: Exports, written: Write, study: Study, corpus: Corpus
 ) -> None:
-    paths = written(exports())
+    paths = written(exports)
     content = paths[0].read_bytes()
     for rng in cases("export"):
         for changed in (as_json(altered(json.loads(content), rng)), damaged(content, rng)):
@@ -131,52 +124,41 @@ BESIDE = [
 ]
 
 
-def test_results_without_a_label_are_ignored_and_counted(
-    exports: Make, written: Write, study: Study, corpus: Corpus, annotations: Annotations
+def test_what_carries_no_label_and_skips_are_ignored_and_counted(
+    exports: Exports, written: Write, study: Study, corpus: Corpus, annotations: Annotations
 ) -> None:
-    files = exports()
-    task = _labelled(files)
-    task["annotations"][0]["result"] = [*task["annotations"][0]["result"], *BESIDE]
+    labelled(exports)["annotations"][0]["result"] += BESIDE
+    tasks = [task for tasks in exports.values() for task in tasks]
+    for place, task in enumerate(tasks):
+        # Skipped before it was submitted, or after.
+        task["annotations"].insert(place % 2, {"id": 5, "was_cancelled": True, "result": []})
     ignored: Counter[str] = Counter()
-    found = read_exports(written(files), study, corpus, ignored=ignored)
+    found = read_exports(written(exports), study, corpus, ignored=ignored)
     assert found.entries == annotations.entries
-    assert +ignored == {"results without a label": len(BESIDE)}
-
-
-def test_a_task_that_was_skipped_and_submitted_was_submitted(
-    exports: Make, written: Write, study: Study, corpus: Corpus, annotations: Annotations
-) -> None:
-    files = exports()
-    for place, task in enumerate(task for tasks in files.values() for task in tasks):
-        cancelled = {"id": 5, "completed_by": {"id": 7}, "was_cancelled": True, "result": []}
-        task["annotations"].insert(place % 2, cancelled)
-    ignored: Counter[str] = Counter()
-    found = read_exports(written(files), study, corpus, ignored=ignored)
-    assert found.entries == annotations.entries
-    assert +ignored == {"skipped annotations": len(study.assignments)}
+    counts = {"results without a label": len(BESIDE), "skipped annotations": len(tasks)}
+    assert +ignored == counts
 
 
 def test_a_region_without_line_breaks_or_of_a_part_of_a_turn_is_taken(
-    exports: Make, written: Write, study: Study, corpus: Corpus, annotations: Annotations
+    exports: Exports, written: Write, study: Study, corpus: Corpus, annotations: Annotations
 ) -> None:
-    files = exports()
-    for result in (r for ts in files.values() for t in ts for r in t["annotations"][0]["result"]):
+    for result in (r for ts in exports.values() for t in ts for r in t["annotations"][0]["result"]):
         text = result["value"]["text"]
         result["value"]["text"] = text[: len(text) // 2 + 1].replace(" ", "\n")
-    assert read_exports(written(files), study, corpus).entries == annotations.entries
+    assert read_exports(written(exports), study, corpus).entries == annotations.entries
 
 
 def test_another_corpus_is_refused_whatever_its_labels(
-    exports: Make, written: Write, study: Study, corpus: Corpus
+    exports: Exports, written: Write, study: Study, corpus: Corpus
 ) -> None:
-    turns = corpus.dialogues[0].turns
-    relabelled = Dialogue(0, tuple(replace(turn, mask=0) for turn in turns))
-    same = Corpus("other labels", (relabelled, *corpus.dialogues[1:]))
-    read_exports(written(exports()), study, same)
-    reworded = Dialogue(0, (replace(turns[0], text="Hello."), *turns[1:]))
-    other = Corpus("other words", (reworded, *corpus.dialogues[1:]))
+    def with_first(**changes: Any) -> Corpus:
+        turn, *turns = corpus.dialogues[0].turns
+        first = Dialogue(0, (replace(turn, **changes), *turns))
+        return Corpus("other", (first, *corpus.dialogues[1:]))
+
+    read_exports(written(exports), study, with_first(mask=2))
     with pytest.raises(CorpusError, match="the study was made on small"):
-        read_exports(written(exports()), study, other)
+        read_exports(written(exports), study, with_first(text="Hello."))
 
 
 def test_tasks_hold_no_labels_and_are_one_file_for_each_person_and_round(

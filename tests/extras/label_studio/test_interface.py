@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from cradle_extras.label_studio.interface import (
-    CONTROL,
-    HOTKEYS,
-    labelling_config,
-    title,
-)
+from cradle_extras.label_studio.interface import CONTROL, HOTKEYS, labelling_config, title
 from cradle_lib.labels import LABELS
 
 
-@pytest.fixture(scope="module")
-def interface() -> Any:
+def test_label_studio_accepts_the_configuration_and_every_task_and_annotation(
+    exports: dict[str, Any],
+) -> None:
     sdk = pytest.importorskip("label_studio_sdk.label_interface")
-    return sdk.LabelInterface(labelling_config())
-
-
-def test_label_studio_accepts_the_configuration(interface: Any) -> None:
+    interface = sdk.LabelInterface(labelling_config())
     interface.validate()
     control = interface.get_control(CONTROL)
     assert control.tag == "ParagraphLabels"
     assert set(control.labels) == set(LABELS)
-
-
-def test_label_studio_accepts_every_task_and_annotation(
-    interface: Any, exports: Callable[[], dict[str, Any]]
-) -> None:
-    count = 0
-    for tasks in exports().values():
+    for tasks in exports.values():
         for task in tasks:
             assert interface.validate_task({"data": task["data"]})
-            for annotation in task["annotations"]:
-                assert interface.validate_annotation(annotation)
-                count += bool(annotation["result"])
-    assert count > 20
+            assert all(map(interface.validate_annotation, task["annotations"]))
     assert not interface.validate_task({"data": {"text": "nothing that it shows"}})
 
 
