@@ -20,15 +20,6 @@ def project(tmp_path: Path) -> Project:
     return make(tmp_path)
 
 
-def test_the_entries_of_a_plan_become_pages(project: Project) -> None:
-    pages = {page.name: page for page in load_plan(project, MODELS)}
-
-    assert set(pages) == {"words", "run", "table"}
-    assert pages["table"].after == ("run",)
-    assert pages["run"].parameters == {"models": ["a", "b"]}
-    assert pages["run"].provides == ("runs/a.json", "runs/b.json")
-
-
 @pytest.mark.parametrize("text", [True, False])
 def test_the_text_of_dialogues_is_a_choice_of_the_environment(text: bool) -> None:
     plan = load_plan(Project(paths.ROOT), MODELS, BookCorpus(text=text))

@@ -6,12 +6,9 @@ import math
 from collections import Counter
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from cradle_lib.corpus.load import load_corpus
-from cradle_lib.detection.find_runs import stored_runs
 from cradle_lib.scoring.alarm_burden import alarm_burden, burden_counts, projected_precision
 
 from .made_runs import AO, DVP, SHO, Turns, dialogues, run_of
@@ -84,17 +81,3 @@ def test_a_projected_precision_is_bayes_rule_on_the_counts() -> None:
     frame = projected_precision(run, [0.01, 0.001], draws=50)
     assert frame["value"].notna().all()
     assert frame["low"].notna().tolist() == [True, True, False]
-
-
-def test_the_precision_here_has_the_interval_of_drawn_dialogues() -> None:
-    [run] = stored_runs(load_corpus("surrogate", "test"), ["smollm2-135m-tuned-constrained"])
-    here = projected_precision(run, draws=500).query("observed").iloc[0]
-    places, n = run.corpus.dialogue_of, len(run.corpus)
-    flagged = np.bincount(places, run.masks > 0, n)
-    right = np.bincount(places, (run.masks > 0) & (run.corpus.gold > 0), n)
-    drawn = np.random.default_rng(7).integers(n, size=(2000, n))
-    shares = right[drawn].sum(axis=1) / flagged[drawn].sum(axis=1)
-    assert [here["low"], here["high"]] == pytest.approx(
-        [*np.percentile(shares, [2.5, 97.5])], abs=0.01
-    )
-    assert here["value"] == pytest.approx(right.sum() / flagged.sum())

@@ -86,13 +86,3 @@ def test_counts_equal_those_made_with_sets_one_unit_at_a_time(
     assert (result.tallies == tallies).all()
     assert result.sets == pytest.approx(np.array(sets, dtype=float), abs=1e-12)
     assert result.total == pytest.approx(result.rows.sum(axis=0), abs=1e-12)
-
-
-def test_a_wrong_turn_is_two_errors_at_turn_level_and_none_at_dialogue_level() -> None:
-    gold, predicted, dialogue_of = [0, SHO, 0], [SHO, 0, 0], [0, 0, 0]
-    turn = counted(gold, predicted, dialogue_of, 1)
-    assert turn.tallies.sum(axis=(0, 1)).tolist() == [0, 1, 1]
-    assert turn.sets.tolist() == [[3, 1, 1]]
-    whole = counted(gold, predicted, dialogue_of, 1, level="dialogue")
-    assert whole.tallies.sum(axis=(0, 1)).tolist() == [1, 0, 0]
-    assert whole.sets.tolist() == [[1, 1, 1]]

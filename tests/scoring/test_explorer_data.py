@@ -6,7 +6,6 @@ import base64
 import json
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +13,7 @@ from numpy.typing import NDArray
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.display.explorer.explorer import explore
-from cradle_lib.display.explorer.page_files import PAGE_FILES, take_page_files
-from cradle_lib.scoring.explorer_data import LONGEST, answers, core, explorer_data, texts
+from cradle_lib.scoring.explorer_data import LONGEST, answers, core, texts
 
 from ..forty_dialogues import HOSTILE, corpus, make_run, runs
 
@@ -60,20 +58,6 @@ def test_a_script_holds_plain_letters_and_one_call() -> None:
     assert text.isascii()
     inside = text.removeprefix('cradleExplorer.receive("core",').removesuffix(");\n")
     assert json.loads(inside) == {"said": "</script>\u2028\ud800"}
-
-
-def test_files_ride_in_an_output_and_are_taken_out_again(
-    corpus: Corpus, runs: list[Predictions]
-) -> None:
-    shown = explore(explorer_data(corpus, runs))
-    data, metadata = shown._repr_mimebundle_()
-    output: dict[str, Any] = {"data": data, "metadata": metadata}
-    notebook = {"cells": [{"outputs": [{"name": "stdout"}, output]}, {"source": ""}]}
-    files = take_page_files(notebook)
-    assert {name.rsplit("/", 1)[1] for name in files} == {*shown.files}
-    assert all(name.startswith(f"{shown.folder}/") for name in files)
-    assert PAGE_FILES not in json.dumps(notebook)
-    assert "alert('x')" not in data["text/html"] + data["text/plain"]
 
 
 def test_runs_of_one_model_have_addresses_of_their_own(
