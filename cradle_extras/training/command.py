@@ -59,10 +59,8 @@ def train(
     if not record.dev:
         err.print("No dev split: the last checkpoint is kept.")
     out.print(f"{paths.shown(trained.folder)}: step {record.chosen}, {record.hours:.2f} hours")
-    settings = {"adapter": trained.model.adapter} if trained.model.adapter else {}
-    settings["prompt"] = record.recipe.prompt
-    words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    out.print(shlex.join(["cradle", "infer", "--model", f"hf:{trained.model.base}", *words]))
+    words = ["--model", f"hf:{trained.model.weights}", "--set", f"prompt={record.recipe.prompt}"]
+    out.print(shlex.join(["cradle", "infer", *words]))
 
 
 def _split(corpus: str, name: str, path: Path | None) -> Corpus | None:

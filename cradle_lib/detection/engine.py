@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -70,6 +71,10 @@ class Progress:
     spent: float = 0.0
 
 
+def _print_error(sentence: str) -> None:
+    sys.stderr.write(f"{sentence}\n")
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How this machine runs a model: nothing here may change an answer.
@@ -81,7 +86,8 @@ class Options:
         batch: How many dialogues the wave engine advances together; ``None`` for as many as
             the free memory allows.
         deadline: Seconds for one call of a service, all in all.
-        notice: Takes a sentence that the user should know, such as why a run is slower.
+        notice: Takes a sentence that the user should know, such as why a run is slower; by default
+            it is written to the standard error stream.
         progress: Called at the start and after every answer.
         consent: Asked at each start, with a sentence that says which text goes where, before the
             text of dialogues leaves the machine; ``None`` to send nothing.
@@ -95,7 +101,7 @@ class Options:
     concurrency: int = 8
     batch: int | None = None
     deadline: float = 120.0
-    notice: Callable[[str], None] = lambda _: None
+    notice: Callable[[str], None] = _print_error
     progress: Callable[[Progress], None] = lambda _: None
     consent: Consent | None = None
     max_cost: float | None = None

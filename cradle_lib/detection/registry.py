@@ -74,7 +74,6 @@ def resolve(
     engine: str | None = None,
     base_url: str | None = None,
     key: str | None = None,
-    adapter: str | None = None,
     prompt: str | None = None,
     **decoding: Any,
 ) -> Model:
@@ -82,14 +81,14 @@ def resolve(
 
     Args:
         model: An entry, its id in the registry, or a spec: ``hf:`` for weights in a folder or
-            on the Hub, ``openai:`` and ``anthropic:`` for a model behind an API.
+            on the Hub (``hf:BASE + FOLDER`` with an adapter), ``openai:`` and ``anthropic:`` for a
+            model behind an API.
         registry: The registry; by default the project's own.
         name: What pages call a spec's model.
         engine: What drives it instead of the spec's own engine: ``reference`` for ``hf:``.
         base_url: Address of a service, if it is not the provider's own.
         key: Environment variable that holds the service's key; by default the provider's, and
             none for an address on this machine or network.
-        adapter: Folder of an adapter for the weights of an ``hf:`` spec.
         prompt: Name of the prompt template, if it is not the entry's own.
         **decoding: Settings of :class:`~cradle_lib.detection.model.Decoding`.
 
@@ -108,11 +107,6 @@ def resolve(
         entry = find_model(model, registry or load_registry()) if isinstance(model, str) else model
         fields = entry.model_dump()
     fields |= {field: value for field, value in given.items() if value is not None}
-    if adapter is not None:
-        if not str(model).startswith("hf:"):
-            raise RegistryError(f"{model}: an adapter goes with weights: hf:BASE")
-        fields["id"] = id_of(f"{fields['id']}-{Path(str(adapter)).name}")
-        fields["weights"] = f"{fields['weights']} + {adapter}"
     settings = {setting: value for setting, value in decoding.items() if value is not None}
     if settings:
         fields["decoding"] = (fields.get("decoding") or {}) | settings

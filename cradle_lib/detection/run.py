@@ -7,7 +7,6 @@ registry, and :func:`ask` also serves questions that are not about the turns of 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -93,11 +92,7 @@ def run_model(
     version: str | None = None,
     limit: int | None = None,
     sample: int | None = None,
-    device: str | None = None,
-    concurrency: int = 8,
-    consent: Consent | None = None,
-    max_cost: float | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    options: Options | None = None,
     **settings: Any,
 ) -> Predictions:
     """Runs a model over a corpus, or resumes an earlier start.
@@ -117,11 +112,8 @@ def run_model(
             source.
         limit: Only this many dialogues, from the start.
         sample: Only this many dialogues, drawn evenly from scenarios and timings.
-        device: For instance ``cpu`` or ``cuda:1``, for a model that this machine computes.
-        concurrency: Concurrent calls, for a service.
-        consent: Asked before text leaves the machine, with a sentence that says where to.
-        max_cost: Highest cost of this run in dollars, over all its starts.
-        progress: Called at the start and after every answer.
+        options: How this machine runs the model, whether text may leave it, and what the run may
+            cost; by default nothing is sent.
         **settings: For a spec: ``engine``, ``base_url``, ``key``, and any decoding setting.
 
     Returns:
@@ -144,14 +136,6 @@ def run_model(
         path = journal_path(entry, corpus, history)
         if sample is None and limit is None:
             sample = entry.sample
-        options = Options(
-            device=device,
-            concurrency=concurrency,
-            notice=_warn,
-            progress=progress or (lambda _: None),
-            consent=consent,
-            max_cost=max_cost,
-        )
         run(
             entry,
             corpus,
@@ -439,9 +423,5 @@ def require_consent(
     if consent is None or not consent(question):
         raise EngineError(
             f"{model.name} is remote, and sending {what} to {host} "
-            "was not agreed to. Agree with --yes, or in Python with `consent=lambda _: True`."
+            "was not agreed to. Agree with --yes, or in Python with `Options(consent=...)`."
         )
-
-
-def _warn(sentence: str) -> None:
-    sys.stderr.write(f"{sentence}\n")

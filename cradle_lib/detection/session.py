@@ -271,14 +271,12 @@ class Session:
                 lines.append(f"{TAG}: {format_mask(shown)}")
 
 
-def gold_questions(
-    dialogue: Dialogue, template: Template, history: History = "self"
-) -> Iterator[tuple[Prompt, int]]:
+def gold_questions(dialogue: Dialogue, template: Template) -> Iterator[tuple[Prompt, int]]:
     """Asks all questions of a dialogue as they are asked when each answer is gold.
 
     Yields for each user turn the question, and the mask of its gold labels.
     """
-    session = Session(dialogue, template, history)
+    session = Session(dialogue, template)
     for turn in dialogue.user_turns:
         if session.prompt is None:
             return

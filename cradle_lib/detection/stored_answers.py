@@ -14,7 +14,6 @@ from cradle_lib.detection.journal import journal_files, read_journal
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.registry import resolve
 from cradle_lib.labels import format_prediction
-from cradle_lib.record import History
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,16 +25,13 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def stored_answers(
-    corpus: Corpus, models: Sequence[str], history: History = "self"
-) -> pd.DataFrame:
+def stored_answers(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
     """Lists the answers of runs, including those of incomplete dialogues.
 
     Args:
         corpus: The corpus that they were over.
         models: Ids in the registry, specs, or paths of journals (they end with ``.jsonl``); those
             that were not run are left out.
-        history: Labels in the history: the model's own (``self``), ``gold`` or ``none``.
 
     Returns:
         One row for each answer, in the order of the models and of their journals; none if
@@ -58,7 +54,7 @@ def stored_answers(
 
     rows: list[dict[str, Any]] = []
     for name in models:
-        for file in run_files(name, corpus, history):
+        for file in run_files(name, corpus):
             record, answers = read_journal(file)
             rows += [
                 {
@@ -81,15 +77,12 @@ def stored_answers(
     return frame.astype(dict.fromkeys(_TOKENS, "Int64") | {"seconds": float, "turn": int})
 
 
-def stored_records(
-    corpus: Corpus, models: Sequence[str], history: History = "self"
-) -> pd.DataFrame:
+def stored_records(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
     """Compares the records of runs.
 
     Args:
         corpus: The corpus that they were over.
         models: As for :func:`stored_answers`.
-        history: As for :func:`stored_answers`.
 
     Returns:
         One row for each field of a record (the index, ``field``) and one column for each run (of
@@ -103,14 +96,14 @@ def stored_records(
     records = {
         name: read_journal(files[0])[0].to_frame().set_index("field")["content"]
         for name in models
-        if (files := run_files(name, corpus, history))
+        if (files := run_files(name, corpus))
     }
     return pd.DataFrame(records).rename_axis("field")
 
 
-def run_files(name: str, corpus: Corpus, history: History = "self") -> list[Path]:
+def run_files(name: str, corpus: Corpus) -> list[Path]:
     """Lists the journals of a run or of its shards; none if it was not made."""
     if name.endswith(".jsonl"):
         return [file for file in [paths.ROOT / name] if file.exists()]
-    path = find_journal(resolve(name), corpus, history)
+    path = find_journal(resolve(name), corpus)
     return journal_files(path) if path else []

@@ -276,13 +276,12 @@ def estimate_costs(
     return pd.DataFrame(rows, columns=list(_COSTS))
 
 
-def run_usage(corpus: Corpus, models: Sequence[str], history: History = "self") -> pd.DataFrame:
+def run_usage(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
     """Adds up the tokens, the time and the dollars of runs, including repeated calls.
 
     Args:
         corpus: The corpus that they were over.
         models: Ids in the registry, or specs; models without a run are left out.
-        history: Labels in the history: the model's own (``self``), ``gold`` or ``none``.
 
     Returns:
         One row for each run.
@@ -305,7 +304,7 @@ def run_usage(corpus: Corpus, models: Sequence[str], history: History = "self") 
     rows: list[dict[str, object]] = []
     for name in models:
         entry = resolve(name)
-        files = run_files(name, corpus, history)
+        files = run_files(name, corpus)
         answers = [answer for file in files for answer in read_answers(file)[1]]
         if not answers:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from cradle_lib.corpus.release import write_release
@@ -35,7 +36,7 @@ def test_the_command_that_it_names_asks_the_trained_model(tmp_path: Path) -> Non
     done = invoke(*command, "--shared")
     assert done.exit_code == 0, done.output
     (infer,) = (line for line in done.output.splitlines() if line.startswith("cradle infer"))
-    words = infer.split()[1:]
+    words = shlex.split(infer)[1:]
     words += ["--corpus", str(dev), "--out", str(tmp_path / "runs"), "--set", "dtype=float32"]
     words += ["--set", "max_new_tokens=8"]
     ran = invoke(*words)
