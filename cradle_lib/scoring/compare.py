@@ -279,9 +279,9 @@ def _ranked(rivals: Sequence[Evaluation]) -> list[dict[str, Any]]:
     highs = np.ceil(np.where(np.isnan(worst.high), worst.value, worst.high)).astype(int)
     return [
         {
-            "system": rivals[place].system,
+            "system": rivals[place].run.record.name,
             "level": signature.level,
-            "coverage": rivals[place].coverage,
+            "coverage": rivals[place].run.coverage,
             "rank": int(best.value[place]),
             "ranks": " to ".join(map(str, dict.fromkeys([lows[place], highs[place]]))),
             "signature": str(rivals[place].signature),

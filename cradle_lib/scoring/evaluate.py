@@ -34,38 +34,29 @@ class Evaluation:
     """The scores of one run at one level.
 
     Attributes:
-        system: Name of the model that made the run.
-        coverage: Over which dialogues it was, as a heading.
+        run: The run.
         signature: What the scores depend on.
         scores: The scores with their intervals, by name of :data:`.OVERALL`, and of
             :data:`.PER_LABEL` with one entry for each of :attr:`labels`.
         counts: The counts that everything was computed from.
-        outcomes: How many answers were ``ok``, ``unparsed``, ``refused`` and ``failed``.
-        cleaned: How many of the ``ok`` answers were not written as the prompt asks.
-        turns: User turns that were scored, those with unreadable answers included.
-        of_turns: User turns of the whole corpus; more than ``turns`` if the run is partial
-            or a sample.
-        undefined_because: Why precision, recall and F1 are undefined at this level, as
-            :func:`.gap` says it; ``None`` if they are defined.
     """
 
-    system: str
-    coverage: str
+    run: Predictions
     signature: Signature
     scores: dict[str, Estimate]
     counts: Counts
-    outcomes: dict[str, int]
-    cleaned: int
-    turns: int
-    of_turns: int
-    undefined_because: str | None
 
     def __repr__(self) -> str:
         """Says what was scored, over what, and the score that stands first in tables."""
         value = self.scores["micro_f1"].value
         score = "micro F1 n/a" if self.undefined_because else f"micro F1 {100 * float(value):.2f} %"
-        level = f"{self.counts.level} level"
-        return f"<Evaluation of {self.system} over {self.coverage}, {level}: {score}>"
+        about = f"{self.run.record.name} over {self.run.coverage}, {self.counts.level} level"
+        return f"<Evaluation of {about}: {score}>"
+
+    @property
+    def undefined_because(self) -> str | None:
+        """Why precision, recall and F1 are undefined at this level; ``None`` if they are not."""
+        return unmet(self.run.corpus, NEEDED[self.counts.level])
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -143,11 +134,15 @@ class Evaluation:
             counts = {"support": tp + fn, "tp": tp, "fp": fp, "fn": fn}
             rows += [{"label": label, "score": name, **counts} for name in PER_LABEL]
         rows = [row | self.estimate(row["score"], row["label"])._asdict() for row in rows]
-        about = {"system": self.system, "level": self.counts.level, "coverage": self.coverage}
-        unusable = sum(n for outcome, n in self.outcomes.items() if outcome != "ok")
-        tags = sum(tp + fp for tp, fp, _ in self.tallies.values())
-        sizes = {"dialogues": self.signature.dialogues, "unusable": unusable, "tags": tags}
-        frame = pd.DataFrame([about | sizes | row for row in rows])
+        about = {
+            "system": self.run.record.name,
+            "level": self.counts.level,
+            "coverage": self.run.coverage,
+            "dialogues": self.signature.dialogues,
+            "unusable": int((~self.run.ok).sum()),
+            "tags": sum(tp + fp for tp, fp, _ in self.tallies.values()),
+        }
+        frame = pd.DataFrame([about | row for row in rows])
         estimates, counted = ["value", "low", "high"], ["support", "tp", "fp", "fn"]
         frame[estimates] = frame[estimates].astype(float)
         frame[counted] = frame[counted].astype("Int64")
@@ -206,18 +201,8 @@ def evaluate(
     found |= _label_estimates(
         measured(counts.total), counts, intervals=draws > 0 and len(counts.rows) > 1
     )
-    return Evaluation(
-        system=predictions.record.name,
-        coverage=predictions.coverage,
-        signature=signature_of(predictions, conventions, level=level, draws=draws, seed=seed),
-        scores=found,
-        counts=counts,
-        outcomes={str(outcome): n for outcome, n in predictions.outcome_counts.items()},
-        cleaned=predictions.cleaned,
-        turns=len(predictions.masks),
-        of_turns=predictions.of_turns,
-        undefined_because=unmet(predictions.corpus, NEEDED[level]),
-    )
+    signature = signature_of(predictions, conventions, level=level, draws=draws, seed=seed)
+    return Evaluation(predictions, signature, found, counts)
 
 
 def _label_estimates(found: Scores, counts: Counts, *, intervals: bool) -> dict[str, Estimate]:

@@ -40,10 +40,10 @@ def level_scores(results: Mapping[Level, Evaluation]) -> dict[str, dict[str, Any
     return {
         level: {
             "signature": str(found.signature),
-            "turns": found.turns,
-            "of_turns": found.of_turns,
-            "outcomes": found.outcomes,
-            "cleaned": found.cleaned,
+            "turns": len(found.run.masks),
+            "of_turns": found.run.of_turns,
+            "outcomes": found.run.outcome_counts,
+            "cleaned": found.run.cleaned,
             "scores": json_rows(found.to_frame()),
         }
         for level, found in results.items()

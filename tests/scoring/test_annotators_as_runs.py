@@ -35,7 +35,7 @@ def test_each_annotator_is_scored_on_the_dialogues_they_labelled() -> None:
         expected = f1_score(*map(np.array, bits), average="micro")
         found = evaluate(run, draws=0)
         assert found.estimate("micro_f1").value == pytest.approx(expected)
-        assert found.turns == len(own)
+        assert len(found.run.masks) == len(own)
         assert len(run.corpus) == own["dialogue"].nunique()
     assert annotator_runs(load_corpus("surrogate", "dev")) == []
 

@@ -54,12 +54,12 @@ def test_the_signature_names_the_settings() -> None:
 def test_outcomes_are_counted_beside_the_scores() -> None:
     run = run_of([[(0, 0), (0, 0), (0, 0), (SHO, SHO)]], "ouro")
     result = evaluate(run, draws=0)
-    assert result.outcomes == {"ok": 2, "unparsed": 1, "refused": 1, "failed": 0}
-    assert result.cleaned == 0
+    assert result.run.outcome_counts == {"ok": 2, "unparsed": 1, "refused": 1, "failed": 0}
+    assert result.run.cleaned == 0
     assert result.estimate("exact_match").value == 2 / 4
     assert np.isnan(result.estimate("exact_match")[1:]).all()
     wrote = ("none.", "none.\n", "none", "**confirm_SH_ongoing**")
-    assert evaluate(replace(run, answers=wrote), draws=0).cleaned == 2
+    assert replace(run, answers=wrote).cleaned == 2
 
 
 def test_what_can_not_be_scored_is_refused() -> None:

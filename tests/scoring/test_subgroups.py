@@ -51,7 +51,7 @@ def test_a_part_of_dialogues_scores_like_the_corpus_of_these_dialogues(
             chosen = [i for i, v in enumerate(run.corpus.meta[by]) if v == name]
         scored = evaluate(run.subset(run.corpus.subset(chosen, "part")), draws=0)
         assert set(part["dialogues"]) == {len(chosen)}
-        assert set(part["units"]) == {scored.turns}
+        assert set(part["units"]) == {len(scored.run.masks)}
         assert set(part["support"]) == {sum(scored.support.values())}
         expected = [scored.estimate(name).value for name in MEASURES]
         assert part["value"].tolist() == pytest.approx(expected)

@@ -67,8 +67,8 @@ def score(
         rows.append({"score": name.replace("_", " "), **cells})
     print_table(rows, f"{run.record.name} on {run.corpus.name}, percent", right=LEVELS)
     _show_answered(run)
-    if results["turn"].cleaned:
-        out.print(cleaned_note(results["turn"].cleaned))
+    if run.cleaned:
+        out.print(cleaned_note(run.cleaned))
     reasons = [unmet(run.corpus, need) for need in NEEDED.values()]
     for reason in dict.fromkeys(filter(None, reasons)):
         out.print(f"{reason}: its precision, recall and F1 say nothing.")
