@@ -132,11 +132,8 @@ def _require_free(journal: Path, files: Sequence[Path]) -> None:
 
 
 def _open_cluster(kind: str, sbatch: Sequence[str], folder: Path) -> Slurm | Local:
-    if kind not in ("slurm", "local") or (kind == "local" and sbatch):
-        raise EngineError(
-            f"no cluster {kind!r} with {len(sbatch)} options of sbatch. Choose slurm, or local "
-            "without such options."
-        )
+    if opt.one_of(kind, ("slurm", "local"), "cluster") == "local" and sbatch:
+        raise EngineError("local processes take no options of sbatch. Leave --sbatch out.")
     options = {name.strip("-"): value for name, _, value in (o.partition("=") for o in sbatch)}
     folder.mkdir(parents=True, exist_ok=True)
     return Slurm(folder, options) if kind == "slurm" else Local(folder)

@@ -69,13 +69,7 @@ def export_log(journal: Path, corpus: Corpus, path: Path) -> int:
         samples=samples,
     )
     with replacing(path) as part:
-        # Inspect chooses the format by the suffix.
-        log = part.with_suffix(path.suffix)
-        try:
-            logs.write_eval_log(content, str(log))
-            log.replace(part)
-        finally:
-            log.unlink(missing_ok=True)
+        logs.write_eval_log(content, part, "json" if path.suffix == ".json" else "eval")
     return len(samples)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from cradle_extras.errors import first_fault
 from cradle_lib import paths, strict_yaml
 from cradle_lib.errors import EngineError
 from cradle_lib.files import visible_files
@@ -99,8 +100,6 @@ def load_recipe(name: str | Path) -> Recipe:
             f"no recipe {str(name)!r}. There are {known}; or name a YAML file with such fields."
         ) from None
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "recipe"
-        raise EngineError(f"{paths.shown(path)}, field {field}: {first['msg']}") from error
+        raise EngineError(f"{paths.shown(path)}: {first_fault(error)}") from error
     except (OSError, ValueError) as error:
         raise EngineError(f"{paths.shown(path)}: can't be read as YAML ({error})") from error

@@ -55,7 +55,7 @@ def test_shards_made_by_hand_are_joined_and_those_of_a_division_are_not_mixed(
     [
         (["local", "--shards", "2", "--shard", "0/2"], "--shard is set for each job"),
         (["cloud", "--shards", "2"], "no cluster 'cloud'"),
-        (["local", "--shards", "2", "--sbatch", "account=us"], "local without such options"),
+        (["local", "--shards", "2", "--sbatch", "account=us"], "Leave --sbatch out"),
     ],
 )
 def test_options_that_do_not_go_together_are_said(

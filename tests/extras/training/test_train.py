@@ -214,9 +214,9 @@ def test_shipped_recipes_are_read_and_the_papers_is_the_papers() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("epoch: 3", "field epoch"),
-        ("epochs: 0", "field epochs"),
-        ("- 1", "field recipe"),
+        ("epoch: 3", "mine.yml: epoch: Extra inputs are not permitted, found 3"),
+        ("epochs: 0", "mine.yml: epochs: Input should be greater"),
+        ("- 1", "mine.yml: Input should be a valid dictionary"),
         ("a: [", "can't be read"),
     ],
 )
