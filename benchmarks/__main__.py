@@ -8,7 +8,6 @@ from benchmarks import (
     bench_ablation,
     bench_capacity,
     bench_comparison,
-    bench_construction,
     bench_explorer,
     bench_gpu,
     bench_inference,
@@ -20,7 +19,6 @@ from benchmarks import (
 BENCHMARKS = (
     bench_scoring,
     bench_comparison,
-    bench_construction,
     bench_explorer,
     bench_remote,
     bench_inference,
