@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.labels import parse
@@ -23,3 +25,9 @@ def make_dialogue(index: int, rows: Sequence[Row]) -> Dialogue:
 
 def make_corpus(dialogues: Sequence[Sequence[Row]], name: str = "tiny") -> Corpus:
     return Corpus(name, tuple(make_dialogue(i, rows) for i, rows in enumerate(dialogues)))
+
+
+def normal(journal: Path) -> bytes:
+    """The bytes of a journal, without what is measured."""
+    measured = rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)'
+    return re.sub(measured, b"-", journal.read_bytes())

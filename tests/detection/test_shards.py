@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,9 @@ from cradle_lib.detection.run import run
 from cradle_lib.detection.shards import join
 from cradle_lib.errors import JournalError
 
-from .dialogues import make_corpus
+from .dialogues import make_corpus, normal
 
 SHARDS = 3
-MEASURED = re.compile(rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)')
 KEYWORD = Model(id="keyword", name="Keyword", group="baseline", engine="keyword")
 CORPUS = make_corpus(
     [
@@ -27,10 +25,6 @@ CORPUS = make_corpus(
         for i in range(11)
     ]
 )
-
-
-def normal(path: Path) -> bytes:
-    return MEASURED.sub(b"-", path.read_bytes())
 
 
 def make_shards(folder: Path, **options: Any) -> list[Path]:

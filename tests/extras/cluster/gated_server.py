@@ -1,28 +1,41 @@
-"""An OpenAI-compatible server on loopback: answers follow from prompts, and can be held back."""
+"""Commands, and a server on loopback that they ask, whose answers can be held back."""
 
 from __future__ import annotations
 
 import json
-import re
+import os
+import signal
+import subprocess
+import sys
 import threading
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
+
+from cradle_lib import paths
 
 from ...loopback import Handler, Loopback
 
 ANSWERS = ("none", "none", "alert_ongoing", "confirm_SH_past; alert_ongoing")
 MODEL = "m"
-# What is measured and no property of the answers.
-MEASURED = re.compile(rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)')
 
 
-def normal(journal: Path) -> bytes:
-    """The bytes of a journal, without measurements."""
-    return MEASURED.sub(b"-", journal.read_bytes())
+def start(*words: str | Path, environment: Mapping[str, str] = os.environ) -> subprocess.Popen[str]:
+    """Starts a command as a shell does."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "cradle_lib.cli", *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=paths.ROOT,
+        env={**environment, "COLUMNS": "200", "PYTHONPATH": str(paths.ROOT)},
+        # A job in the background of a shell inherits that Ctrl-C is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 class GatedServer(Loopback):
-    """Answers, and holds the further questions of a client until it is opened.
+    """Answers as OpenAI does, and holds the further questions of a client until it is opened.
 
     Args:
         free: Answers that each client gets before; ``None`` to hold nothing.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,11 +13,11 @@ import pytest
 
 from cradle_extras.cluster.command import count_answers, run_jobs
 from cradle_extras.cluster.jobs import Commands, End, Local
-from cradle_lib import paths
 from cradle_lib.errors import CradleError, EngineError, JournalError
 
 from ...cli.in_process import invoke
-from .gated_server import GatedServer, normal
+from ...detection.dialogues import normal
+from .gated_server import GatedServer, start
 
 OPTIONS = ["--model", "keyword", "--set", "limit=4", "--out"]
 KEYWORD = ["infer", *OPTIONS]
@@ -35,9 +33,6 @@ def test_shards_made_by_hand_are_joined_and_those_of_a_division_are_not_mixed(
     assert "Finish it with --shards 2" in str(refused.exception)
     assert invoke(*KEYWORD, tmp_path, "--shard", "0/2").exit_code == 0
     journals = [path / "surrogate-test" / "keyword.jsonl" for path in (tmp_path / "one", tmp_path)]
-    other = invoke("join", journals[1], "--split", "dev")
-    assert isinstance(other.exception, CradleError)
-    assert "Name its corpus with --corpus" in str(other.exception)
     done = invoke("join", journals[1], "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout) == {"journal": str(journals[1]), "shards": 2}
@@ -177,19 +172,6 @@ def test_the_end_of_a_process_has_its_reason(tmp_path: Path) -> None:
     assert ended[0][0] == 2
     assert ended[0][1].startswith("missing.jsonl: ")
     assert ended[1] == (None, "signal 9")
-
-
-def start(*words: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "cradle_lib.cli", *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=paths.ROOT,
-        env={**os.environ, "COLUMNS": "200"},
-        # A job in the background of a shell inherits that Ctrl-C is ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
 
 
 class InProcess(Local):

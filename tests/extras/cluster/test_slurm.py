@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,15 +16,13 @@ from pathlib import Path
 import pytest
 
 from cradle_extras.cluster.command import count_answers
-from cradle_lib import paths
 from cradle_lib.detection import resolve
 
-from .gated_server import GatedServer, normal
+from ...detection.dialogues import normal
+from .gated_server import GatedServer, start
 from .slurm import Cluster, cluster, missing
 
 pytestmark = pytest.mark.slurm
-
-START = "from cradle_lib.cli import main; main()"
 
 
 @pytest.fixture(scope="module")
@@ -56,20 +53,9 @@ def _nothing_is_left() -> Iterator[None]:
         process.communicate()
 
 
-def begin(slurm: Cluster | None, *arguments: str | Path) -> subprocess.Popen[str]:
-    environment = os.environ if slurm is None else slurm.environment
-    process = subprocess.Popen(
-        [sys.executable, "-c", START, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=paths.ROOT,
-        env={**environment, "COLUMNS": "200", "PYTHONPATH": str(paths.ROOT)},
-        # A job in the background of a shell inherits that Ctrl-C is ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    BEGUN.append(process)
-    return process
+def begin(slurm: Cluster, *arguments: str | Path) -> subprocess.Popen[str]:
+    BEGUN.append(start("cluster", "slurm", *arguments, environment=slurm.environment))
+    return BEGUN[-1]
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
@@ -78,11 +64,11 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 def infer(*arguments: str | Path) -> tuple[int, str, str]:
-    return finish(begin(None, "infer", *arguments))
+    return finish(start("infer", *arguments))
 
 
 def in_shards(slurm: Cluster, *arguments: str | Path) -> tuple[int, str, str]:
-    return finish(begin(slurm, "cluster", "slurm", *arguments))
+    return finish(begin(slurm, *arguments))
 
 
 def served(server: GatedServer) -> list[str]:
@@ -118,7 +104,7 @@ def test_a_node_without_power_loses_no_answer(slurm: Cluster, room: Path) -> Non
     with GatedServer(7) as server:
         limit = [*served(server), "--set", "limit=24"]
         options = ["--shards", "8"]
-        process = begin(slurm, "cluster", "slurm", *limit, *options, "--out", room / "many")
+        process = begin(slurm, *limit, *options, "--out", room / "many")
         # Every shard is in the middle, and waits for an answer.
         assert server.wait_for(8)
         on_n2 = slurm.tool("squeue", "-h", "-w", "n2", "-t", "R", "-o", "%i").split()
@@ -136,7 +122,7 @@ def test_a_node_without_power_loses_no_answer(slurm: Cluster, room: Path) -> Non
 def test_a_start_beside_jobs_of_a_killed_one_is_refused(slurm: Cluster, room: Path) -> None:
     with GatedServer(5) as server:
         options = [*served(server), "--set", "limit=6", "--shards", "2"]
-        first = begin(slurm, "cluster", "slurm", *options, "--out", room)
+        first = begin(slurm, *options, "--out", room)
         assert server.wait_for(2)
         first.kill()
         first.wait()
@@ -158,7 +144,7 @@ def test_a_start_beside_jobs_of_a_killed_one_is_refused(slurm: Cluster, room: Pa
 def test_ctrl_c_ends_the_jobs_and_keeps_the_answers(slurm: Cluster, room: Path) -> None:
     with GatedServer(5) as server:
         options = [*served(server), "--set", "limit=6", "--shards", "2"]
-        first = begin(slurm, "cluster", "slurm", *options, "--out", room)
+        first = begin(slurm, *options, "--out", room)
         assert server.wait_for(2)
         first.send_signal(signal.SIGINT)
         assert first.stderr is not None
