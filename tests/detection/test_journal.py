@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cradle_lib.detection import Journal, Outcome, Prediction, read_journal
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Answer, Journal, Model, Outcome, Prediction, Prompt, read_journal
+from cradle_lib.detection import run as asking
+from cradle_lib.detection.engine import Sequential
 from cradle_lib.detection.journal import read_answers, to_bytes
+from cradle_lib.detection.run import run
 from cradle_lib.errors import JournalError
 from cradle_lib.labels import format_mask
 from cradle_lib.record import Record
-
-from . import killed_run
-
-TURNS = 16
 
 
 def make_record(**changes: Any) -> Record:
@@ -45,44 +43,32 @@ def make_prediction(turn: int = 0, **changes: Any) -> Prediction:
     return Prediction(dialogue="d0000", turn=turn, outcome=Outcome.OK, **fields)
 
 
-def start(folder: Path, place: str) -> int:
-    """Runs in a child process, which is killed; forked, because an import takes seconds."""
-    child = os.fork()
-    if not child:
-        killed_run.main(folder, place)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+class Scripted(Sequential):
+    """Answers by the length of the prompt, so that its own earlier tags matter."""
+
+    def reply(self, prompt: Prompt) -> Answer:
+        texts = ("none", "alert_ongoing", "something else", "confirm_SH_past; confirm_DV_past")
+        return Answer(texts[len(prompt.text) % len(texts)])
 
 
-def lines_of(path: Path) -> list[Any]:
-    """The journal's lines without what differs between any two runs: times."""
-    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-    for line in lines:
-        line.pop("seconds", None)
-        line.get("record", {}).pop("started", None)
-    return lines
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    return lines_of(killed_run.main(tmp_path_factory.mktemp("whole"), "none"))
-
-
-@pytest.mark.parametrize("kind", ["after", "torn"])
-def test_a_run_killed_again_and_again_leaves_the_journal_of_an_uninterrupted_one(
-    tmp_path: Path, uninterrupted: list[Any], kind: str
+def test_a_run_that_ended_anywhere_goes_on_to_the_journal_of_an_uninterrupted_one(
+    corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert len(uninterrupted) == 1 + TURNS
-    path = tmp_path / "tiny" / "scripted.jsonl"
-    answered = 0
-    for more in (1, 4):
-        assert start(tmp_path, f"{kind}:{more}") == -signal.SIGKILL
-        answered += more
-        content = path.read_bytes()
-        assert content.count(b"\n") == 1 + answered
-        assert content.endswith(b"\n") is (kind == "after")
-    killed_run.main(tmp_path, "none")
-    assert lines_of(path) == uninterrupted
+    monkeypatch.setattr(asking, "make_engine", lambda *_: Scripted())
+    monkeypatch.setattr(asking, "code_of", lambda _: None)
+    path = run(always_none, corpus, out=tmp_path / "run.jsonl")
+    record, answers = read_journal(path)
+    whole = [replace(prediction, seconds=0.0) for prediction in answers]
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 1 + len(whole)
+    for number, line in enumerate(lines):
+        for torn in (b"", line[: len(line) // 2], line[:-1]):
+            path.write_bytes(b"".join(lines[:number]) + torn)
+            run(always_none, corpus, out=path)
+            again, answers = read_journal(path)
+            assert again.settings == record.settings
+            assert [replace(prediction, seconds=0.0) for prediction in answers] == whole
+            assert path.read_bytes().count(b"\n") == len(lines)
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
@@ -105,8 +91,10 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
         ),
     ]
     with Journal.open(path, record) as journal:
-        for prediction in reversed(made):
+        for number, prediction in enumerate(reversed(made), start=2):
             journal.append(prediction)
+            # A process that is killed now has not lost it.
+            assert path.read_bytes().count(b"\n") == number
     assert read_journal(path) == (record, made)
     # The file can be read without this library: labels are words.
     lines = [json.loads(line) for line in path.read_text().splitlines()]

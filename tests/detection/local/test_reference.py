@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import importlib.util
-import shutil
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -137,16 +136,6 @@ def test_an_answer_without_room_fails_and_the_run_goes_on(
     model = make_model(learned, engine, max_new_tokens=1)
     stored = read_journal(run(model, corpus, out=tmp_path / "long"))[1]
     assert [p.outcome for p in stored] == [Outcome.FAILED] * 6
-
-
-def test_any_exception_while_loading_stops_the_run_with_one_line(
-    corpus: Corpus, weights: Path, tmp_path: Path
-) -> None:
-    folder = shutil.copytree(weights, tmp_path / "weights")
-    (folder / "config.json").write_text('{"model_type": "llama", "rope_parameters": 7}')
-    with pytest.raises(EngineError, match=r"the weights of Tiny .* can't be loaded") as error:
-        run(make_model(folder), corpus, out=tmp_path)
-    assert "\n" not in str(error.value)
 
 
 def test_an_answer_cut_at_the_limit_is_unparsed(loaded: Local) -> None:
