@@ -149,11 +149,11 @@ def _load_adapter(lm: Any, model: Model, folder: Path) -> Any:
     with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
-        wrapped: Any = get_peft_model(lm, config)
+        wrapped = get_peft_model(lm, config)
         needed = get_peft_model_state_dict(wrapped, save_embedding_layers=False)
         if missing := sorted(needed.keys() - tensors.keys()):
             raise ValueError(f"it lacks {missing[0]}")
-        result: Any = set_peft_model_state_dict(wrapped, tensors)
+        result = set_peft_model_state_dict(wrapped, tensors)
     # PEFT saves second copies of trained embeddings, and does not read them.
     strange = [name for name in result.unexpected_keys if ".modules_to_save." not in name]
     if strange:

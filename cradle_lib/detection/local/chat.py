@@ -59,13 +59,12 @@ class Chat:
         from transformers.utils import chat_template_utils
 
         # The clock can't be given as a variable of the template: Transformers passes on data only.
-        templates: Any = chat_template_utils
-        real, now = templates.datetime, datetime.fromisoformat(self._day)
-        templates.datetime = SimpleNamespace(now=lambda: now)
+        real, now = chat_template_utils.datetime, datetime.fromisoformat(self._day)
+        chat_template_utils.datetime = SimpleNamespace(now=lambda: now)
         try:
             return self._tokenizer.apply_chat_template(chats, **more, **self._switches)
         finally:
-            templates.datetime = real
+            chat_template_utils.datetime = real
 
     def messages(self, *texts: str) -> list[dict[str, Any]]:
         """Makes the chat of a question, and perhaps its answer, in the form the template takes.

@@ -18,7 +18,7 @@ import zipfile
 from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.detection.local.checkpoint import require_all_tensors
@@ -134,16 +134,15 @@ def _convert(gguf: Path, folder: Path) -> None:
         ) from error
     # Transformers' bar for this step ignores its own switch, hence the second silencer.
     with quiet(), redirect_stderr(StringIO()):
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
+        expanded, info = AutoModelForCausalLM.from_pretrained(
             gguf.parent, gguf_file=gguf.name, dtype=torch.float32, output_loading_info=True
         )
-        expanded, info = loaded
         require_all_tensors(expanded, info)
         # Transformers refuses to save a model that it knows as quantized, although all of
         # its tensors are plain float32 by now: hand them to a model of the same shape.
         config = expanded.config
         del config.quantization_config
-        plain: Any = type(expanded)(config)
+        plain = type(expanded)(config)
         plain.load_state_dict(expanded.state_dict(), strict=True)
         plain.save_pretrained(folder, safe_serialization=True)
         tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)

@@ -153,7 +153,7 @@ def _from_pretrained(
     # A fixed seed: whatever an architecture initializes, it is the same in each start.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        loaded: Any = _auto_class(source, where).from_pretrained(
+        lm, info = _auto_class(source, where).from_pretrained(
             source,
             dtype=(model.decoding and model.decoding.dtype) or "auto",
             trust_remote_code=False,
@@ -164,7 +164,6 @@ def _from_pretrained(
             **where,
             **spread,
         )
-    lm, info = loaded
     require_all_tensors(lm, info)
     return lm
 

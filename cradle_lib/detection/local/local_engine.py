@@ -156,8 +156,7 @@ class Local:
             settings.pop("temperature", None)
         if self.decoding.none_bias:
             settings["sequence_bias"] = [[[self.none_token], self.decoding.none_bias]]
-        kind: Any = GenerationConfig
-        config = kind(
+        config = GenerationConfig(
             **settings,
             do_sample=self.sampled,
             max_new_tokens=self.decoding.max_new_tokens,
@@ -234,8 +233,7 @@ def load_local(model: Model, options: Options) -> Local:
             f"{CONTINUATION.strip()!r}."
         )
     # Otherwise `generate` would mix the checkpoint's own settings in.
-    empty: Any = GenerationConfig
-    shipped, lm.generation_config = lm.generation_config, empty()
+    shipped, lm.generation_config = lm.generation_config, GenerationConfig()
     return Local(lm, tokenizer, decoding, shipped)
 
 

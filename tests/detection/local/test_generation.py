@@ -84,8 +84,7 @@ def test_shipped_settings_change_nothing_if_they_are_not_taken_over(
 def test_settings_that_are_taken_over_are_those_of_generate_in_both_engines(
     loaded: Local, corpus: Corpus, settings: dict[str, Any]
 ) -> None:
-    kind: Any = GenerationConfig
-    config, expected = kind(eos_token_id=0, **settings), []
+    config, expected = GenerationConfig(eos_token_id=0, **settings), []
     for dialogue in corpus:
         session = Session(dialogue, load_template("short"))
         while (prompt := session.prompt) is not None:

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 import torch
 
@@ -209,7 +209,7 @@ class Runner:
         device = self._local.device
         layout = BatchLayout(pieces, device)
         self._store.begin(layout)
-        output: Any = self._local.lm(
+        output = self._local.lm(
             input_ids=torch.tensor([ids], device=device),
             position_ids=(layout.place + self._store.prefix_length).unsqueeze(0),
             use_cache=False,
