@@ -10,12 +10,11 @@ from typing import Any, Final
 from cradle_extras.construction.assemble import Construction, Outcome
 from cradle_extras.construction.plan import Kind, Plan, plan_dialogues
 from cradle_extras.construction.plan_files import plan_fingerprint, plan_text, read_plans
-from cradle_extras.construction.posts import Post, Posts, load_posts
+from cradle_extras.construction.posts import Posts, load_posts
 from cradle_extras.construction.repair import Writing, longest_requests, prompts_hash
-from cradle_extras.construction.validators.checks import Finding, check_draft, rejecting
+from cradle_extras.construction.validators.checks import Finding
 from cradle_extras.construction.validators.draft import texts_of
 from cradle_extras.construction.validators.duplicates import NAME, near_duplicates
-from cradle_extras.construction.validators.rules import Case
 from cradle_extras.construction.writers.bank import Bank
 from cradle_extras.construction.writers.language_model import PHRASE_BANK, writer_model
 from cradle_extras.construction.writers.phrase_bank import PhraseBank
@@ -94,7 +93,11 @@ def construct(
     }
     if writer == PHRASE_BANK:
         bank = PhraseBank(Bank.load(paths.PHRASES), PLAIN, seed=f"{seed} {kind}")
-        outcomes = [_write(plan, post, bank, attempts) for plan, post in pairs]
+        writings = [Writing(plan, post, attempts) for plan, post in pairs]
+        for writing in writings:
+            while (prompt := writing.prompt) is not None:
+                # Each attempt makes other draws.
+                writing.judge(bank.text(writing.plan, prompt.turn))
         record |= {"writer": PHRASE_BANK, "version": library_version(), "commit": commit()[0]}
     else:
         model = writer_model(writer, **settings)
@@ -102,7 +105,7 @@ def construct(
             raise CorpusError(
                 "a language model's answers need a place to be kept", hint="Give `out`, a folder."
             )
-        writings: list[Writing] = []
+        writings = []
 
         def sessions(stored: Stored) -> list[Writing]:
             for plan, post in pairs:
@@ -124,10 +127,10 @@ def construct(
         )
         options = replace(options or Options(), deadline=_DEADLINE)
         about = ask(model, Corpus(posts.name, ()), task, Path(out) / _JOURNAL, options)
-        outcomes = [writing.result for writing in writings]
         record |= {"writer": model.id, **_run_record(about)}
     title = name or f"{posts.name}-{kind}-{record['writer']}"
-    made = Construction(title, _without_duplicates(outcomes, against), record)
+    outcomes = _without_duplicates([writing.result for writing in writings], against)
+    made = Construction(title, outcomes, record)
     if out is not None:
         made.save(Path(out))
     return made
@@ -155,7 +158,7 @@ def load_construction(folder: str | Path, posts: Posts | None = None) -> Constru
         writing = Writing(plan, posts.for_plan(plan.dialogue, plan.post), len(own))
         for answer in own:
             writing.judge(answer.answer, answer.outcome, answer.reason)
-        outcomes.append(writing.result if own else Outcome(plan, None, failed="not asked"))
+        outcomes.append(writing.result)
     name = f"{record.corpus}-{place.name}"
     return Construction(name, _without_duplicates(outcomes, ()), _run_record(record))
 
@@ -163,18 +166,6 @@ def load_construction(folder: str | Path, posts: Posts | None = None) -> Constru
 def _run_record(record: Record) -> dict[str, Any]:
     """The record of a run without the fields that have an entry for each dialogue."""
     return record.model_dump(exclude={"dialogues", "source"})
-
-
-def _write(plan: Plan, post: Post, bank: PhraseBank, attempts: int) -> Outcome:
-    """Has the phrase bank write, each time with other draws, until a dialogue is valid."""
-    tried: list[tuple[str, list[Finding]]] = []
-    for attempt in range(attempts):
-        draft, text = bank.draft(plan, attempt)
-        findings = check_draft(Case(draft, plan.kind, plan, post))
-        tried.append((text, findings))
-        if not rejecting(findings):
-            return Outcome(plan, draft, tried)
-    return Outcome(plan, None, tried)
 
 
 def _without_duplicates(

@@ -78,7 +78,7 @@ def request(plan: Plan, post: Post) -> str:
 
 
 class Writing:
-    """Leads a model through one dialogue, until it is valid or the attempts are used up.
+    """Leads a writer through one dialogue, until it is valid or the attempts are used up.
 
     Of the predictions of earlier starts, ``stored``, those that answer the same prompts are
     ``taken``. ``prompt`` is the next question; ``None`` when the dialogue is accepted or given up.
@@ -128,7 +128,9 @@ class Writing:
             reason = "; ".join(dict.fromkeys(f.validator for f in problems)) or reason
         return Prediction.of(asked, replace(answer, outcome=outcome, reason=reason))
 
-    def judge(self, text: str, outcome: Outcome | None, reason: str | None) -> list[Finding]:
+    def judge(
+        self, text: str, outcome: Outcome | None = None, reason: str | None = None
+    ) -> list[Finding]:
         """Takes an attempt, sets the next question, and gives the reasons for a rejection."""
         self.prompt = None
         if outcome in _FINAL:

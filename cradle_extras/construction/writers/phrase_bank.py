@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from cradle_extras.construction.plan import Plan
-from cradle_extras.construction.validators.draft import Draft, Line, write_line
+from cradle_extras.construction.validators.draft import Line, write_line
 from cradle_extras.construction.writers.bank import Bank, Phrase, SurfaceForms
 from cradle_extras.construction.writers.script import LABELLED, Mix, Move, Script
 from cradle_extras.construction.writers.voices import Voices, finish, lower_start
@@ -126,16 +126,16 @@ class PhraseBank:
         self.decks = Decks(self.bank, test=test, mix=mix, seed=seed)
         self.voices = Voices(self.bank)
 
-    def draft(self, plan: Plan, attempt: int = 0) -> tuple[Draft, str]:
-        """Writes one dialogue, without labels if people are to label it, after so many attempts.
+    def text(self, plan: Plan, attempt: int = 0) -> str:
+        """Writes one dialogue, after so many attempts, as a language model would write it.
 
-        Gives the draft, and the text that a language model would have written.
+        It has no tags if people are to label it.
         """
         again = f" {attempt}" if attempt else ""
         lines, _ = self.write(plan, self.dialogue_seed(f"{plan.dialogue}{again}"))
         if plan.kind == "annotated":
             lines = [replace(line, mask=0) for line in lines]
-        return Draft(tuple(lines)), "\n".join(map(write_line, lines))
+        return "\n".join(map(write_line, lines))
 
     def dialogue_seed(self, dialogue: str) -> int:
         """Gives the seed of one dialogue: a positive 63-bit number."""
