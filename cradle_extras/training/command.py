@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from cradle_extras.training import recipe_names, train_model
+from cradle_extras.training.recipe import recipe_names
+from cradle_extras.training.train import train_model
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import err, out, print_json

@@ -9,9 +9,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from cradle_extras.training import Recipe, Trained, read_training, train_model
 from cradle_extras.training.checkpoints import complete_checkpoints
-from cradle_extras.training.recipe import AdapterSettings, load_recipe, recipe_names
+from cradle_extras.training.recipe import AdapterSettings, Recipe, load_recipe, recipe_names
+from cradle_extras.training.record import read_training
+from cradle_extras.training.train import Trained, train_model
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, load_predictions
 from cradle_lib.detection import run as asking
