@@ -1,7 +1,7 @@
 """Shows a data frame as a table: :func:`show`.
 
-pandas' Styler writes the HTML by the template ``table.html``, which adds group headings, scopes for
-screen readers, a scrolling box and notes.
+The template ``table.html`` writes the HTML, with group headings, scopes for screen readers, a
+scrolling box and notes.
 
 CSS classes: ``cradle-scroll`` (the box), ``cradle-table``, ``cradle-note``, ``num``, ``published``,
 ``best``, ``ci`` (an interval in small type), ``cradle-sortable`` (sorted by book.js, by the
@@ -10,10 +10,11 @@ CSS classes: ``cradle-scroll`` (the box), ``cradle-table``, ``cradle-note``, ``n
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +28,8 @@ from cradle_lib.errors import BookError
 from cradle_lib.labels import BITS
 
 if TYPE_CHECKING:
+    from jinja2 import Template
+
     from cradle_lib.corpus.needs import Need
     from cradle_lib.display.choice import Choice
 
@@ -34,7 +37,6 @@ Names = str | Sequence[str]
 # How notes about the scoring begin.
 _IN_WORDS: Final = ("In words: ", "The first signature in words: ")
 _FOLDED: Final = ("Signature `", *_IN_WORDS)
-_TEMPLATE: Final = Path(__file__).with_name("table.html")
 #: The note on intervals over dialogues.
 RESAMPLED: Final = "Intervals reflect the choice of dialogues only."
 #: The note on values without one.
@@ -74,49 +76,24 @@ class Table:
         return to_csv(data.drop(columns=["link", *links_of(data).values()], errors="ignore"))
 
     def _repr_html_(self) -> str:
-        # Here, because it needs jinja2, and a table printed in a terminal does not.
-        from pandas.io.formats.style import Styler
-
-        flat = len(self.heads[0]) == 1
-        columns: Any = self.titles if flat else pd.MultiIndex.from_tuples(self.heads)
-        cells = pd.DataFrame(self.rows, columns=columns, dtype=object)
-        styler: Any = Styler.from_custom_template(str(_TEMPLATE.parent), _TEMPLATE.name)
-        kinds = [
-            "num" if any(row[place].number for row in self.rows) else ""
-            for place in range(len(self.heads))
+        # Equal headings side by side are one, except in the last row of headings.
+        above = [
+            [(head[-1], len([*equal])) for head, equal in groupby(h[:level] for h in self.heads)]
+            for level in range(1, len(self.heads[0]))
         ]
+        numeric = [any(cell.number for cell in column) for column in zip(*self.rows, strict=True)]
         # Few readers ask how numbers were made, and the answer is long.
         folded = [note for note in self.notes if note.startswith(_FOLDED)]
-        markup = (
-            styler(cells, cell_ids=False)
-            .format(self._cell)
-            .format_index(_heading, axis="columns")
-            .hide(axis="index")
-            .set_caption(html.escape(clean(self.caption)))
-            .to_html(
-                sparse_columns=True,
-                exclude_styles=True,
-                groups=self.groups,
-                kinds=kinds,
-                sortable=self.ranking,
-                notes=[with_code(clean(note)) for note in self.notes if note not in folded],
-                signatures=[with_code(clean(note)) for note in folded],
-                links=link_to_csv(self.caption, self.to_csv()),
-            )
+        return _template().render(
+            table=self,
+            caption=clean(self.caption),
+            above=above,
+            numeric=numeric,
+            labels=BITS,
+            notes=[with_code(clean(note)) for note in self.notes if note not in folded],
+            signatures=[with_code(clean(note)) for note in folded],
+            links=link_to_csv(self.caption, self.to_csv()),
         )
-        return str(markup)
-
-    def _cell(self, cell: Cell) -> str:
-        text = html.escape(cell.text)
-        if cell.link:
-            text = f'<a href="{html.escape(cell.link)}">{text}</a>'
-        if cell.interval:
-            text += f' <span class="ci">{html.escape(cell.interval)}</span>'
-        if self.ranking and cell.estimate and all(0 <= part <= 1 for part in cell.estimate):
-            parts = zip(("--value", "--low", "--high"), cell.estimate, strict=False)
-            style = ";".join(f"{name}:{100 * part:.1f}%" for name, part in parts)
-            text += f'<span class="cradle-bar" aria-hidden="true" style="{style}"></span>'
-        return text
 
     def __repr__(self) -> str:
         """The table in plain text, for a terminal."""
@@ -236,9 +213,13 @@ def _table(frame: pd.DataFrame, caption: str, layout: Layout, notes: tuple[str, 
     return Table(frame, caption, heads, cells, groups, tuple(below), ranking)
 
 
-def _heading(title: str) -> str:
-    """A heading; the name of a label may break between its parts."""
-    return title.replace("_", "_<wbr>") if title in BITS else html.escape(title)
+@cache
+def _template() -> Template:
+    # Here, because a table printed in a terminal does not need jinja2.
+    from jinja2 import Environment, FileSystemLoader
+
+    folder = FileSystemLoader(Path(__file__).parent)
+    return Environment(loader=folder, autoescape=True).get_template("table.html")
 
 
 def _signatures(frame: pd.DataFrame) -> list[str]:
