@@ -129,9 +129,9 @@ def number(content: Any) -> float:
     return math.nan if missing(content) else float(content)
 
 
-def address(record: Record, column: str = "link") -> str:
-    """Gives the address that a row of a frame has in a column, empty if it has none."""
-    found = record.get(column)
+def address(record: Record) -> str:
+    """Gives the address to which a row of a frame leads, empty if it has none."""
+    found = record.get("link")
     return "" if missing(found) else str(found)
 
 

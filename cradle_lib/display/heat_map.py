@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -46,7 +46,12 @@ def heat_map(
     if not difference:
         sums = frame.groupby(rows, observed=False)[value].sum()
         names = [f"{name} ({sums[name]:,.0f})" for name in down]
-    colours = colormaps["vlag"] if difference else RAMP
+    colours: Colormap = RAMP
+    if difference:
+        # Here, because it takes half a second to import.
+        from seaborn import color_palette
+
+        colours = color_palette("vlag", as_cmap=True)
     with theme():
         size = max(DESKTOP, max(len(down), len(across)) * 0.37 + 0.6)
         axes = Figure(figsize=(size, size)).subplots()

@@ -80,22 +80,15 @@ class Layout:
 
     def _listed(self, frame: pd.DataFrame) -> Cells:
         """Each row of the frame is a row of the table."""
-        links = links_of(frame)
-        hidden = {*self.rows, *self.group, *links.values()}
+        hidden = {*self.rows, *self.group, *links_of(frame).values()}
         hidden |= {*_ABOUT} if "value" in frame else set()
         order = [*self.rows, *(name for name in frame.columns if name not in hidden)]
         frame = frame.iloc[_order(frame, self.group, together=True)]
-        usual, hows = _usual(frame), {name: self._how(frame[name], name) for name in order}
-        rows = []
-        for record in frame.to_dict("records"):
-            cells = []
-            for name in order:
-                if name == "value":
-                    cells.append(self._estimate(record, usual))
-                else:
-                    link = _link(record, name, links)
-                    cells.append(replace(self._cell(hows[name], name, record[name]), link=link))
-            rows.append(cells)
+        columns = [
+            self._estimates(frame) if name == "value" else self._column(frame, name)
+            for name in order
+        ]
+        rows = [list(cells) for cells in zip(*columns, strict=True)]
         groups = [self._heading(key) for key in _keys(frame, self.group)]
         return [(self._title(name),) for name in order], rows, groups
 
@@ -103,7 +96,7 @@ class Layout:
         """Each row of the frame is one cell of the table."""
         by_row = (*self.group, *self.rows)
         records: dict[tuple[Key, Key], Record] = {}
-        keys = zip(_keys(frame, by_row), _keys(frame, self.columns), strict=True)
+        keys = list(zip(_keys(frame, by_row), _keys(frame, self.columns), strict=True))
         for key, record in zip(keys, frame.to_dict("records"), strict=True):
             if key in records:
                 place = ", ".join(f"{n} {record[n]}" for n in (*self.rows, *self.columns))
@@ -112,27 +105,20 @@ class Layout:
                     "tells them apart to `rows` or `columns`"
                 )
             records[key] = record
-        usual = _usual(frame)
-        found = {key: self._estimate(record, usual) for key, record in records.items()}
+        found = dict(zip(keys, self._estimates(frame), strict=True))
         if self.best is not None:
             self._mark_best(found, records)
+        names = zip(*(self._column(frame, name) for name in self.rows), strict=True)
+        names_of = {row: cells for (row, _), cells in zip(keys, names, strict=False)}
         rows_in_order = frame.iloc[_order(frame, by_row, together=bool(self.group))]
         columns_in_order = frame.iloc[_order(frame, self.columns)]
         down = list(dict.fromkeys(_keys(rows_in_order, by_row)))
         across = list(dict.fromkeys(_keys(columns_in_order, self.columns)))
-        described, links = {row: record for (row, _), record in records.items()}, links_of(frame)
         nothing = Cell(MISSING, number=True)
-        hows = {name: self._how(frame[name], name) for name in self.rows}
-        rows = []
-        for row in down:
-            names = [
-                replace(
-                    self._cell(hows[column], column, name),
-                    link=_link(described[row], column, links),
-                )
-                for column, name in zip(self.rows, row[len(self.group) :], strict=True)
-            ]
-            rows.append([*names, *(found.get((row, column), nothing) for column in across)])
+        rows = [
+            [*names_of.get(row, ()), *(found.get((row, column), nothing) for column in across)]
+            for row in down
+        ]
         blank = ("",) * (len(self.columns) - 1)
         heads = [(*blank, self._title(name)) for name in self.rows]
         heads += [tuple(map(self._name, column)) for column in across]
@@ -160,6 +146,22 @@ class Layout:
             winners = [key for key in rivals if cells[key].text == top]
             if len(winners) < len(keys):
                 cells |= {key: replace(cells[key], best=True) for key in winners}
+
+    def _column(self, frame: pd.DataFrame, name: str) -> list[Cell]:
+        """Writes a column; cells other than 0 lead to the address that they have."""
+        how = self._how(frame[name], name)
+        links = frame.get(f"{name}_link", [None] * len(frame))
+        return [
+            replace(
+                self._cell(how, name, content),
+                link="" if missing(content) or content == 0 or missing(link) else str(link),
+            )
+            for content, link in zip(frame[name], links, strict=True)
+        ]
+
+    def _estimates(self, frame: pd.DataFrame) -> list[Cell]:
+        usual = _usual(frame)
+        return [self._estimate(record, usual) for record in frame.to_dict("records")]
 
     def _estimate(self, record: Record, usual: str) -> Cell:
         """Writes a published value, a value with its interval, or an interval without a value."""
@@ -261,9 +263,3 @@ def _keys(frame: pd.DataFrame, names: Sequence[str]) -> list[Key]:
     # NaN is not equal to itself, and so would be a new key each time.
     columns = ([None if missing(x) else x for x in frame[name]] for name in names)
     return list(zip(*columns, strict=True))
-
-
-def _link(record: Record, name: str, links: Mapping[str, str]) -> str:
-    if name not in links or missing(record[name]) or record[name] == 0:
-        return ""
-    return address(record, links[name])

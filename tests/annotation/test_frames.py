@@ -7,11 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cradle_lib.annotation import Annotation, Annotations, adjudicate
+from cradle_lib.annotation import Annotation, Annotations
 from cradle_lib.annotation.agreement import agreement_frame
 from cradle_lib.annotation.protocol_warnings import protocol_warnings
-from cradle_lib.annotation.voting import Outcome
-from cradle_lib.labels import LABELS
 
 from .hand_study import SH, hand_study
 
@@ -65,17 +63,3 @@ def test_everybody_has_a_count_of_every_warning(study: Annotations) -> None:
         ["d0001", 3, "B", "repeated"],
     ]
     assert [*frame["annotator"].cat.categories] == list("ABCDS")
-
-
-def test_each_dialogue_has_its_way_to_gold(study: Annotations) -> None:
-    result = adjudicate(study)
-    assert result.to_frame()[["dialogue", "team", "outcome"]].to_numpy().tolist() == [
-        ["d0000", "1", "exact agreement"],
-        ["d0001", "1", "resolved 2:1"],
-        ["d0002", "2", "final mismatch, labels agree 3:0"],
-        ["d0003", "2", "final mismatch, turn conflict"],
-    ]
-    assert [*result.to_frame()["outcome"].cat.categories] == [str(found) for found in Outcome]
-    trail = result.audit()
-    assert [*trail["label"].cat.categories] == list(LABELS)
-    assert trail["by"].value_counts().to_dict() == {"agreement": 2, "majority": 1, "senior": 5}

@@ -177,21 +177,3 @@ def test_bad_input_is_an_error_of_one_line(arguments: tuple[str, ...], expected:
     assert isinstance(error, CradleError)
     assert expected in str(error)
     assert "\n" not in str(error)
-
-
-def test_a_run_is_made_again_without_asking_twice(own: Path, tmp_path: Path) -> None:
-    words = ("infer", "--model", "keyword", "--corpus", own, "--out", tmp_path / "runs")
-    journal = tmp_path / "runs" / "own" / "keyword.jsonl"
-    assert f"Journal: {journal}" in invoke(*words).stdout
-    before = journal.read_bytes()
-    assert len(before.splitlines()) == 1 + 3
-    assert invoke(*words).exit_code == 0
-    assert journal.read_bytes() == before
-
-    scored = json.loads(invoke("score", journal, "--corpus", own, "--draws", "9", "--json").stdout)
-    assert set(scored) == {"turn", "dialogue", "confirm"}
-    # All three are right: the keyword baseline knows this sentence.
-    values = {row["score"]: row["value"] for row in scored["turn"]["scores"]}
-    assert values["exact_match"] == 1.0
-    table = invoke("score", journal, "--corpus", own, "--draws", "9")
-    assert scored["turn"]["signature"] in table.stdout

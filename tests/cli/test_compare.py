@@ -43,7 +43,6 @@ def journals(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         for name in ("always-none", "keyword")
     }
     made["part"] = run(find_model("keyword", registry), loaded, out=folder / "part", limit=9)
-    made["gold"] = run(find_model("keyword", registry), loaded, out=folder, history="gold")
     return made
 
 
@@ -77,15 +76,6 @@ def test_a_part_is_compared_over_the_common_dialogues_only_if_asked(
     assert done.exit_code == 0, done.output
     assert "|n:9|" in done.stdout
     assert "insufficient" in done.stdout
-
-
-def test_a_difference_in_history_is_refused_and_named(
-    corpus: Path, journals: dict[str, Path]
-) -> None:
-    both = (journals["keyword"], journals["gold"], "--corpus", corpus, *QUICK)
-    refused = cradle(*both)
-    assert isinstance(refused.exception, CradleError)
-    assert "history is 'self'" in str(refused.exception)
 
 
 def test_stored_runs_are_named_by_their_model_and_an_id_is_never_a_path(

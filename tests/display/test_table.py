@@ -10,7 +10,6 @@ import re
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -275,22 +274,6 @@ def test_no_text_becomes_markup(frame: pd.DataFrame, key: str, note: str) -> Non
         assert all(text.strip() for text in parsed.headings)
         for mark in ("\x1b", "\r", "\x00"):
             assert mark not in repr(shown) + shown._repr_html_()
-
-
-@settings(max_examples=20)
-@given(frames)
-def test_every_number_is_on_the_page_as_it_would_be_rounded_by_hand(frame: pd.DataFrame) -> None:
-    shown = show(frame.assign(system=range(len(frame))), "c", rows="system", formats="number")
-    found = [line[2] for line in lines(shown)[1:]]
-    rows = frame[["value", "low", "high"]].itertuples(index=False)
-    for text, (value, low, high) in zip(found, rows, strict=True):
-        spoken = [f"{x:z,.2f}" for x in (value, low, high)]
-        if np.isnan(low) or np.isnan(high):
-            assert text == (DASH if np.isnan(value) else spoken[0])
-        elif np.isnan(value):
-            assert text == f"{spoken[1]} to {spoken[2]}"
-        else:
-            assert text == f"{spoken[0]} [{spoken[1]}, {spoken[2]}]"
 
 
 def test_what_can_not_be_shown_is_refused(scores: pd.DataFrame) -> None:
