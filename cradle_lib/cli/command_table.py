@@ -93,8 +93,9 @@ class CommandGroup(TyperGroup):
         return TyperCommand(cmd_name, help=command.help, rich_help_panel=command.group)
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
-        """Imports the command that is called."""
-        command = self.table.get(args[0])
+        """Imports the command that is called; only one that is not of the core needs the table."""
+        core = {command.name: command for command in self.core}
+        command = core.get(args[0]) or self.table.get(args[0])
         if command is None:
             return super().resolve_command(ctx, args)
         return command.name, command.load(), args[1:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from typing import Annotated, Final
@@ -75,6 +76,8 @@ def main() -> None:
     An error of the project becomes one or two lines and exit code 2; an interrupt
     becomes exit code 130, after which the same command resumes the run.
     """
+    # To find plugins, Pydantic would read the metadata of every package that is installed.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         app()
         return

@@ -75,8 +75,9 @@ class Keyword(Sequential):
             plain = self._patterns["idiom"].sub(" ", sentence)
             ongoing = bool(self._patterns["ongoing cue"].search(plain))
             past = bool(self._patterns["past cue"].search(plain)) and not ongoing
+            clauses = _CLAUSE.split(plain)
             for name in ("alert", *CRISIS_TYPES):
-                if any(self._tells(name, clause) for clause in _CLAUSE.split(plain)):
+                if any(self._tells(name, clause) for clause in clauses):
                     history = past or (name.lower() in self._past_by_default and not ongoing)
                     stem = name if name == "alert" else f"confirm_{name}"
                     mask |= BITS[f"{stem}_{'past' if history else 'ongoing'}"]
