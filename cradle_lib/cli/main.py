@@ -78,6 +78,8 @@ def main() -> None:
     """
     # To find plugins, Pydantic would read the metadata of every package that is installed.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # NumPy's products are small here: its threads wait for each other longer than they compute.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         app()
         return

@@ -50,6 +50,7 @@ class Keyword(Sequential):
         self.revision = f"lexicon:{checksum(LEXICON)}"
         self._past_by_default = set(sections.pop("past by default"))
         self._patterns = {name: _pattern(phrases) for name, phrases in sections.items()}
+        self._any = _pattern([p for name in ("alert", *CRISIS_TYPES) for p in sections[name]])
 
     def reply(self, prompt: Prompt) -> Answer:
         """Tags the current turn, without what the history already shows."""
@@ -73,6 +74,9 @@ class Keyword(Sequential):
         mask = 0
         for sentence in _sentences(text):
             plain = self._patterns["idiom"].sub(" ", sentence)
+            # Most sentences have no phrase: one search instead of many.
+            if not self._any.search(plain):
+                continue
             ongoing = bool(self._patterns["ongoing cue"].search(plain))
             past = bool(self._patterns["past cue"].search(plain)) and not ongoing
             clauses = _CLAUSE.split(plain)
