@@ -17,8 +17,12 @@ from tools import croissant
 SPLITS = {"train": "train", "dev": "dev", "test": "test"}
 
 
-def test_the_description_is_the_one_that_the_files_give() -> None:
-    assert json.loads(croissant.FILE.read_text(encoding="utf-8")) == croissant.describe()
+def test_the_description_has_the_checksums_and_columns_of_the_files() -> None:
+    description = json.loads(croissant.FILE.read_text(encoding="utf-8"))
+    assert description == croissant.describe()
+    for records in description["recordSet"]:
+        schema = pq.read_schema(paths.SURROGATE / f"{records['name']}.parquet")
+        assert [field["name"] for field in records["field"]] == schema.names
 
 
 @pytest.mark.filterwarnings("ignore")

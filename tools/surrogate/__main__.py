@@ -72,10 +72,7 @@ def build_surrogate(
     made = {"test": _write("test", bank, test, seed, mixes["test"])}
     for split in ("dev", "train"):
         # Train and dev are kept apart from what test says.
-        apart = Ledger(
-            elsewhere=frozenset(test.counts), elsewhere_labelled=frozenset(test.labelled)
-        )
-        made[split] = _write(split, bank, apart, seed, mixes[split])
+        made[split] = _write(split, bank, Ledger(other=test), seed, mixes[split])
     for split in SPLITS:
         turns, texts, labels = zip(*made[split][0], strict=True)
         columns = {"turn_id": turns, "text": texts, "labels": labels}

@@ -10,6 +10,7 @@ import hashlib
 import random
 import re
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -43,17 +44,18 @@ def sentences(text: str) -> list[str]:
 class Ledger:
     """How often each sentence of a split occurs so far, and which stand on labelled rows.
 
-    ``elsewhere`` are all sentences of the splits that this one is kept apart from.
+    ``other`` is the ledger of a split that this one is kept apart from.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     labelled: set[str] = field(default_factory=set)
-    elsewhere: frozenset[str] = frozenset()
-    elsewhere_labelled: frozenset[str] = frozenset()
+    other: Ledger | None = None
 
     def admits(self, found: list[str], *, labels: bool) -> bool:
         """Says whether a text with these sentences may be added."""
-        banned = self.elsewhere if labels else self.elsewhere_labelled
+        banned: Container[str] = ()
+        if self.other is not None:
+            banned = self.other.counts if labels else self.other.labelled
         return (
             bool(found)
             and len(set(found)) == len(found)
