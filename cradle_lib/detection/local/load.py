@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from cradle_lib.detection.engine import Options
+from cradle_lib.detection.engine import Options, require_packages
 from cradle_lib.detection.local.adapter import adapted, adapter_tokenizer
 from cradle_lib.detection.local.checkpoint import IncompleteError, require_all_tensors
 from cradle_lib.detection.local.embedded import PREFIX, embedded_pin, embedded_weights
@@ -94,6 +94,7 @@ def _source(model: Model) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
 
     source, where = model.base, {}
     if source.startswith(PREFIX):
+        require_packages("gguf", extra="local", model=model)
         pin = embedded_pin(source)
         if model.base_revision not in (None, pin):
             raise EngineError(

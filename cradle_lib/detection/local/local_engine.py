@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.engine import Engine, Options
+from cradle_lib.detection.engine import Engine, Options, require_packages
 from cradle_lib.detection.local.adapter import tokenizer_in_use
 from cradle_lib.detection.local.chat import Chat, asks_for_date, today
 from cradle_lib.detection.local.generation import checkpoint_settings, listed, taken_over
@@ -21,7 +19,6 @@ from cradle_lib.detection.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.detection.thoughts import is_open
-from cradle_lib.errors import EngineError
 from cradle_lib.labels import NONE
 
 if TYPE_CHECKING:
@@ -308,20 +305,6 @@ def shared_length(one: Sequence[int], other: Sequence[int]) -> int:
         if a != b:
             return index
     return min(len(one), len(other))
-
-
-def require_packages(*names: str, extra: str, model: Model) -> None:
-    """Checks that packages are installed, without importing them.
-
-    Raises:
-        EngineError: If one is missing; the message says what to install.
-    """
-    for name in names:
-        if importlib.util.find_spec(name) is None:
-            raise EngineError(
-                f"{model.name} needs the package {name}, which is not installed. "
-                f"Install it with `{paths.install_command(extra)}`."
-            )
 
 
 def wait_passively() -> None:

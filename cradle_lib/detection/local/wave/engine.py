@@ -47,7 +47,6 @@ class Wave(LocalEngine):
         largest = size = min(self._options.batch or _affordable(local, waiting), len(waiting))
         others = sorted(local.settings.keys() - {"temperature"})
         apart = f"the wave engine can't apply {', '.join(others)}" if others else ""
-        noted = False
         with torch.inference_mode():
             while waiting and not apart:
                 try:
@@ -71,13 +70,9 @@ class Wave(LocalEngine):
                 except CradleError:
                     raise
                 except Exception as error:
-                    failed = failure(error.with_traceback(None))
-                    if not noted:
-                        self._options.notice(f"{name}: {failed.reason}; looking for the question")
-                        noted = True
+                    # One dialogue at a time finds the question: the first that waits raised it.
                     if size == 1 and waiting[0].prompt is not None:
-                        # The dialogue on which it was raised is the first that waits.
-                        emit(waiting[0].answer(failed))
+                        emit(waiting[0].answer(failure(error.with_traceback(None))))
                     if waiting[0].prompt is None:
                         waiting.popleft()
                     size = 1 if size > 1 else largest
