@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib.detection.engine import Options, require_packages
@@ -102,8 +103,8 @@ def _source(model: Model) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
                 "Pin these, or leave `revision` out."
             )
         source = str(embedded_weights())
-    elif (commit := hub_commit(model)) is not None:
-        where = {"revision": commit}
+    elif not Path(source).is_dir():
+        where = {"revision": hub_commit(model)}
     with quiet() as warned:
         try:
             yield source, where, warned

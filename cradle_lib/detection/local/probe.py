@@ -55,8 +55,7 @@ class Probe(LocalEngine, Sequential):
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Probe:
         """Makes the engine, for the weights and the train split as they are now."""
         engine = cls(model, corpus, options)
-        parts = (weights_pin(model), f"train:{engine._train.fingerprint}")
-        engine.revision = " ".join(filter(None, parts))
+        engine.revision = f"{weights_pin(model)} train:{engine._train.fingerprint}"
         return engine
 
     def __init__(self, model: Model, corpus: Corpus, options: Options) -> None:

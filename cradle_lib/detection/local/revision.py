@@ -45,22 +45,18 @@ _NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
 
-def weights_pin(model: Model) -> str | None:
+def weights_pin(model: Model) -> str:
     """Finds the pin of a model's weights, those of its adapter included.
-
-    ``None`` for embedded weights that their entry does not pin.
 
     Raises:
         EngineError: As :func:`hub_commit` and :func:`find_adapter`.
     """
-    if (folder := find_adapter(model)) is not None:
-        return f"{base_pin(model)} + {adapter_digest(folder)}"
-    unpinned = model.revision is None and model.base.startswith(PREFIX)
-    return None if unpinned else base_pin(model)
+    folder = find_adapter(model)
+    return base_pin(model) + (f" + {adapter_digest(folder)}" if folder is not None else "")
 
 
-def base_pin(model: Model) -> str | None:
-    """Finds the pin of a model's weights without an adapter, embedded ones too."""
+def base_pin(model: Model) -> str:
+    """Finds the pin of a model's weights without an adapter."""
     folder, pinned = Path(model.base), model.base_revision
     if folder.is_dir():
         files = (file for file in visible_files(folder) if file.suffix in _SHAPES_ANSWERS)
@@ -73,19 +69,16 @@ def base_pin(model: Model) -> str | None:
     return hub_commit(model)
 
 
-def hub_commit(model: Model) -> str | None:
+def hub_commit(model: Model) -> str:
     """Finds the commit of a model's weights on the Hub: forty hexadecimal digits.
 
     It is the commit that ``revision``, or else ``main``, names on the Hub now, or without a network
-    in the Hub's cache on this machine. ``None`` for weights that are not on the Hub: embedded ones
-    and folders.
+    in the Hub's cache on this machine.
 
     Raises:
         EngineError: If it can't be found.
     """
     weights = model.base
-    if weights.startswith(PREFIX) or Path(weights).is_dir():
-        return None
     if not _NAME.fullmatch(weights):
         raise EngineError(
             f"{model.name}: there is no folder {weights} (from {Path.cwd()}), and a repository "

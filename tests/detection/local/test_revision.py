@@ -69,10 +69,8 @@ def test_weights_that_can_not_be_found_are_one_clear_line_and_no_journal(
     assert not (tmp_path / "run.jsonl").exists()
 
 
-def test_a_commit_is_taken_at_its_word_and_a_folder_has_none(tmp_path: Path) -> None:
+def test_a_commit_is_taken_at_its_word_and_a_folder_must_be_there(tmp_path: Path) -> None:
     assert hub_commit(of_hub(OLD)) == OLD
-    assert hub_commit(of_hub(None, str(tmp_path))) is None
-    assert hub_commit(of_hub(None, "embedded:SmolLM2")) is None
     with pytest.raises(EngineError, match=r"there is no folder .*gone"):
         hub_commit(of_hub(None, str(tmp_path / "gone")))
     said = str(unloadable(make_model(tmp_path), str(tmp_path), ValueError("one of: .")))
