@@ -62,13 +62,11 @@ class Comparison:
     Attributes:
         names: Names of the runs, the baseline first.
         signatures: One for each level, which the runs share.
-        permutations: Permutations behind each p-value.
         differences: As :meth:`to_frame` gives them.
     """
 
     names: tuple[str, ...]
     signatures: dict[Level, Signature]
-    permutations: int
     differences: pd.DataFrame
 
     @property
@@ -164,7 +162,7 @@ def compare(
         for name, other in zip(called[1:], found[1:], strict=True):
             about = {"level": level, "system": name, "signature": str(signatures[level])}
             rows += [about | row for row in _tests(found[0], other, permutations, seed)]
-    return Comparison(called, signatures, permutations, _corrected(pd.DataFrame(rows)))
+    return Comparison(called, signatures, _corrected(pd.DataFrame(rows)))
 
 
 def _tests(

@@ -14,23 +14,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.detection.predictions import Predictions
-from cradle_lib.labels import LABELS, stage
+from cradle_lib.labels import ALERT_MASK, ALL_MASK, BITS, CONFIRM_MASK, LABELS
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.label_pairs import KINDS, classify
 from cradle_lib.scoring.signature import require_comparable, signed
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
+from cradle_lib.statistics.occurrences import members
 from cradle_lib.statistics.rates import Floats, ratio
 
 RESULTS: Final = ("found", "missed", "swapped", "confused")
-_SUMS: Final = {"all labels": "", "alerts": "alert", "confirms": "confirm"}
-# Which labels are summed in each row: those of each name, then each label alone.
-_MEMBERS: Final = np.array(
-    [
-        *([name in ("", stage(label)) for label in LABELS] for name in _SUMS.values()),
-        *np.eye(len(LABELS)),
-    ],
-    dtype=np.int64,
-)
+# Which labels are summed in each row.
+_SUMS: Final = {"all labels": ALL_MASK, "alerts": ALERT_MASK, "confirms": CONFIRM_MASK, **BITS}
+_MEMBERS: Final = members(_SUMS.values())
 
 
 def label_changes(
@@ -70,7 +65,7 @@ def label_changes(
         draws=draws,
         seed=seed,
     )["share"]
-    frame = change.to_frame(gold=[*_SUMS, *LABELS], result=RESULTS)
+    frame = change.to_frame(gold=[*_SUMS], result=RESULTS)
     support = _MEMBERS @ rows[:, 0].sum(axis=(0, 2))
     frame.insert(1, "support", support.repeat(len(RESULTS)).tolist())
     for place, name in enumerate(("before", "after")):

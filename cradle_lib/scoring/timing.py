@@ -39,12 +39,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.detection.predictions import Predictions
-from cradle_lib.labels import ALERT_MASK, LABELS
+from cradle_lib.labels import LABELS
 from cradle_lib.scoring.conventions import STAGES
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
-from cradle_lib.statistics.occurrences import label_positions, match, positions
+from cradle_lib.statistics.occurrences import label_positions, match, members, positions
 from cradle_lib.statistics.rates import Floats, f1, ratio
 
 
@@ -183,9 +183,7 @@ def _window_f1(totals: Floats, windows: Sequence[Window]) -> Floats:
 
 def _by_stage(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Adds up labels into all labels, alerts and confirms. Shape (..., 16) to (..., 3)."""
-    # Alerts come first in the order of the labels.
-    alerts, confirms = np.split(counts, [ALERT_MASK.bit_count()], axis=-1)
-    return np.stack([part.sum(axis=-1) for part in (counts, alerts, confirms)], axis=-1)
+    return counts @ members(STAGES.values()).T
 
 
 def onset_counts(run: Predictions, longest: int) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ shape (T,).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,12 @@ _BITS = np.array(list(BITS.values()), dtype=np.uint16)
 def positions(dialogue_of: Ints) -> Ints:
     """Numbers the turns of each dialogue from 0."""
     return np.arange(len(dialogue_of)) - np.searchsorted(dialogue_of, dialogue_of)
+
+
+def members(masks: Iterable[int]) -> Ints:
+    """Says with 1 or 0 whether each label is in each of M masks. Shape (M, 16)."""
+    rows = [[mask >> bit & 1 for bit in range(len(LABELS))] for mask in masks]
+    return np.array(rows, dtype=np.int64)
 
 
 def label_counts(masks: Masks, dialogue_of: Ints, n: int) -> Ints:

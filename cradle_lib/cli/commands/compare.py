@@ -52,7 +52,7 @@ def compare(
     if as_json:
         content = {
             "systems": comparison.names,
-            "permutations": comparison.permutations,
+            "permutations": permutations,
             "differences": json_rows(differences),
             "power": comparison.power_note,
         }
