@@ -108,7 +108,7 @@ class Picture:
 
     def _repr_html_(self) -> str:
         # With a size a page knows its layout before it has drawn the picture.
-        width, height = map(round, _pixels(self.svg))
+        width, height = (round(_PIXELS * points) for points in _size(self.svg))
         image = (
             f'<img alt="{html.escape(self.alt)}" width="{width}" height="{height}" '
             f'src="data:image/svg+xml;base64,{base64.b64encode(self.svg).decode()}">'
@@ -181,7 +181,7 @@ def show_figure(
             figure.set_layout_engine("constrained")
         with theme():
             svg, links = _take_links(_svg(figure))
-        wide = _pixels(svg)[0] > (WIDTH + 3 * _PAD) * 96
+        wide = _PIXELS * _size(svg)[0] > (WIDTH + 3 * _PAD) * 96
     finally:
         pyplot.close(figure)
     return Picture(svg, alt, caption, wide, None if data is None else to_csv(data), links)
@@ -206,10 +206,10 @@ def _svg(figure: Figure) -> bytes:
     return re.sub(rb"[ \t]+\n", b"\n", buffer.getvalue())
 
 
-def _pixels(svg: bytes) -> tuple[float, float]:
-    """Width and height of a drawing in pixels of CSS."""
-    [(width, height)] = re.findall(rb'<svg [^>]*width="([\d.]+)pt" height="([\d.]+)pt"', svg)
-    return float(width) * _PIXELS, float(height) * _PIXELS
+def _size(svg: bytes) -> tuple[float, float]:
+    """Width and height of a drawing in points."""
+    [(width, height)] = re.findall(rb'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    return float(width), float(height)
 
 
 def _take_links(svg: bytes) -> tuple[bytes, str]:
@@ -218,13 +218,13 @@ def _take_links(svg: bytes) -> tuple[bytes, str]:
     A heat map has hundreds: the Tab key stops at one of them, and from there arrow keys go to the
     others (``book.js``).
     """
-    [(width, height)] = re.findall(rb'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    width, height = _size(svg)
     links: list[str] = []
     # matplotlib has escaped titles and addresses.
     for title, address, path in _LINKED.findall(svg):
         xs, ys = zip(*_POINT.findall(path), strict=True)
-        across = [100 * float(x) / float(width) for x in xs]
-        down = [100 * float(y) / float(height) for y in ys]
+        across = [100 * float(x) / width for x in xs]
+        down = [100 * float(y) / height for y in ys]
         left, top = min(across), min(down)
         links.append(
             f'<a class="cradle-spot" tabindex="{-1 if links else 0}" href="{address.decode()}" '

@@ -30,7 +30,6 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -51,9 +50,11 @@ from cradle_lib.statistics.rates import Floats, f1, ratio
 class Window(NamedTuple):
     """How many user turns early or late a prediction may be, each 0 to infinity.
 
-    ``once`` says whether only each label's first occurrence in a dialogue counts, on both sides.
+    ``measure`` is the name of F1 under this window; ``once`` says whether only each label's first
+    occurrence in a dialogue counts, on both sides.
     """
 
+    measure: str
     early: float
     late: float
     once: bool = False
@@ -61,12 +62,13 @@ class Window(NamedTuple):
 
 # Tolerances in user turns; the endless one closes the curve.
 WIDTHS: Final = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, math.inf)
-# By the names of their measure.
 WINDOWS: Final = (
-    *(("either", Window(width, width)) for width in WIDTHS),
-    ("either_first", Window(math.inf, math.inf, once=True)),
-    ("late", Window(0, 2)),
+    *(Window("either", width, width) for width in WIDTHS),
+    Window("either_first", math.inf, math.inf, once=True),
+    Window("late", 0, 2),
 )
+# The labels of each stage.
+_MEMBERS: Final = members(STAGES.values())
 ONSET_OUTCOMES: Final = ("premature", "on_time", "late", "never")
 _COLUMNS: Final = (
     "system", "coverage", "dialogues", "view", "measure", "scope", "turns", "value", "low", "high",
@@ -101,18 +103,14 @@ def timing(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd
           and ``delay``.
         - ``signature`` (str): the scoring settings.
     """
-    corpus, n = predictions.corpus, len(predictions.corpus)
+    corpus = predictions.corpus
     resampled = partial(bootstrap, draws=draws, seed=seed)
-    windows = [window for _, window in WINDOWS]
-    within = resampled(
-        _by_stage(window_counts(predictions, windows)),
-        lambda totals: {"f1": _window_f1(totals, windows)},
-    )["f1"].to_frame(window=range(len(windows)), scope=STAGES)
-    within["measure"] = within["window"].map([name for name, _ in WINDOWS].__getitem__)
-    within["turns"] = within.pop("window").map([window.late for window in windows].__getitem__)
+    within = resampled(_MEMBERS @ window_counts(predictions), lambda t: {"f1": _window_f1(t)})["f1"]
+    windows = within.to_frame(window=range(len(WINDOWS)), scope=STAGES)
+    windows = windows.join(pd.DataFrame(WINDOWS), on="window").rename(columns={"late": "turns"})
     # One column at least, in which nothing is counted if there is no user turn.
     longest = int(positions(corpus.dialogue_of).max(initial=0)) + 1
-    onsets = _by_stage(onset_counts(predictions, longest).transpose(0, 2, 1)).transpose(0, 2, 1)
+    onsets = _MEMBERS @ onset_counts(predictions, longest)
     found = resampled(
         onsets,
         lambda t: {
@@ -124,7 +122,7 @@ def timing(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd
     detection = found["detected"].to_frame(scope=STAGES, turns=range(longest))
     frame = pd.concat(
         [
-            within.assign(view="window"),
+            windows.assign(view="window"),
             found["outcomes"].to_frame(scope=STAGES, measure=ONSET_OUTCOMES).assign(view="onset"),
             found["delay"].to_frame(scope=STAGES).assign(view="onset", measure="median_delay"),
             detection.assign(view="delay", measure="detected"),
@@ -145,7 +143,7 @@ def timing(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd
     frame = frame.assign(
         system=predictions.record.name,
         coverage=predictions.coverage,
-        dialogues=n,
+        dialogues=len(corpus),
         unit=np.where(frame["measure"] == "median_delay", "number", "share"),
         support=support.astype(int),
         signature=f"{head}|win:{','.join(f'{width:g}' for width in WIDTHS)}|{version}",
@@ -153,37 +151,32 @@ def timing(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd
     return signed(frame.astype({"turns": float})[list(_COLUMNS)])
 
 
-def window_counts(run: Predictions, windows: Sequence[Window]) -> NDArray[np.int64]:
-    """Counts matches and occurrences of each label in N dialogues. Shape (N, W + 2, 16).
+def window_counts(run: Predictions) -> NDArray[np.int64]:
+    """Counts matches and occurrences of each label in N dialogues. Shape (N, 16, W + 2).
 
-    The first W columns are the pairs under each window. The last two are gold occurrences plus
-    predictions: all of them, and those that are the first of their label in the dialogue.
+    The first W columns are the pairs under each of :data:`WINDOWS`. The last two are gold
+    occurrences plus predictions: all of them, and those that are the first of their label in the
+    dialogue.
     """
     gold, predicted = _positions(run)
-    counts = np.zeros((len(run.corpus), len(windows) + 2, len(LABELS)), dtype=np.int64)
-    for (dialogue, label), places in gold.items():
-        answers = predicted.get((dialogue, label), [])
-        counts[dialogue, :-2, label] = [
-            match(places[:1], answers[:1], early=early, late=late)
-            if once
-            else match(places, answers, early=early, late=late)
-            for early, late, once in windows
+    counts = np.zeros((len(run.corpus), len(LABELS), len(WINDOWS) + 2), dtype=np.int64)
+    for slot, places in gold.items():
+        sides = places, predicted.get(slot, [])
+        firsts = [side[:1] for side in sides]
+        counts[slot][:-2] = [
+            match(*(firsts if window.once else sides), early=window.early, late=window.late)
+            for window in WINDOWS
         ]
     for side in (gold, predicted):
-        for (dialogue, label), places in side.items():
-            counts[dialogue, -2:, label] += [len(places), 1]
+        for slot, places in side.items():
+            counts[slot][-2:] += [len(places), 1]
     return counts
 
 
-def _window_f1(totals: Floats, windows: Sequence[Window]) -> Floats:
-    """Computes F1 under W windows of counts of shape (..., W + 2, S). Shape (..., W, S)."""
-    sizes = [len(windows) + window.once for window in windows]
-    return f1(totals[..., : len(windows), :], totals[..., sizes, :], 0.0)
-
-
-def _by_stage(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Adds up labels into all labels, alerts and confirms. Shape (..., 16) to (..., 3)."""
-    return counts @ members(STAGES.values()).T
+def _window_f1(totals: Floats) -> Floats:
+    """Computes F1 under each window of counts of shape (..., S, W + 2). Shape (..., W, S)."""
+    sizes = [len(WINDOWS) + window.once for window in WINDOWS]
+    return f1(totals[..., : len(WINDOWS)], totals[..., sizes], 0.0).swapaxes(-1, -2)
 
 
 def onset_counts(run: Predictions, longest: int) -> NDArray[np.int64]:
