@@ -18,13 +18,7 @@ from typing import Any, Final
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.api.client import Remote
-from cradle_lib.detection.api.money import (
-    Budget,
-    Place,
-    highest_cost,
-    prompt_sizes,
-    usage_of,
-)
+from cradle_lib.detection.api.money import Budget, Place, highest_cost, prompt_sizes, usage_of
 from cradle_lib.detection.api.network import host_of, proxy_of
 from cradle_lib.detection.baselines.function import Function
 from cradle_lib.detection.engine import (

@@ -9,10 +9,7 @@ from cradle_lib.detection.journal import parse_shard
 
 
 def choose_dialogues(
-    corpus: Corpus,
-    limit: int | None = None,
-    sample: int | None = None,
-    shard: str | None = None,
+    corpus: Corpus, limit: int | None = None, sample: int | None = None, shard: str | None = None
 ) -> list[Dialogue]:
     """Selects dialogues: a sample, of it the first ones, and of these a shard; as for :func:`.run`.
 

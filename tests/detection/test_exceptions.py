@@ -79,10 +79,7 @@ def raising(error: BaseException | type[BaseException], *where: str) -> Reply:
     ids=lambda value: type(value).__name__,
 )
 def test_an_exception_on_a_question_fails_it_alone(
-    start: Callable[..., None],
-    tmp_path: Path,
-    error: Exception,
-    reason: str,
+    start: Callable[..., None], tmp_path: Path, error: Exception, reason: str
 ) -> None:
     start(raising(error, "1.1", "3.0"))
     assert len(outcomes(tmp_path)) == 12

@@ -28,12 +28,7 @@ from cradle_lib.detection import (
 from cradle_lib.detection import registry as models
 from cradle_lib.detection import run as asking
 from cradle_lib.detection.baselines.keyword import Keyword
-from cradle_lib.detection.find_runs import (
-    PAGE,
-    load_run,
-    run_sets,
-    with_same_dialogues,
-)
+from cradle_lib.detection.find_runs import PAGE, load_run, run_sets, with_same_dialogues
 from cradle_lib.detection.run import run
 from cradle_lib.errors import JournalError, NoRunError
 

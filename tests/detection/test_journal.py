@@ -84,10 +84,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
         ),
         replace(make_prediction(2, answer="?", reason="because"), outcome=Outcome.REFUSED),
         make_prediction(
-            4,
-            tokens_written=0,
-            served="m fp",
-            choices=[{"none": -0.5, "alert_": -math.inf}],
+            4, tokens_written=0, served="m fp", choices=[{"none": -0.5, "alert_": -math.inf}]
         ),
     ]
     with Journal.open(path, record) as journal:

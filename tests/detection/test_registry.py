@@ -69,15 +69,9 @@ PRICES = "output: 1, date: 2026-01-01, source: s}}"
             ENTRY + "wave, decoding: {extra: {top_p: 1}}}",
             "engine wave does not use 'decoding.extra'. It uses: answer_",
         ),
-        (
-            "a: {name: _hidden, group: baseline, engine: keyword}",
-            "field a.name: String",
-        ),
+        ("a: {name: _hidden, group: baseline, engine: keyword}", "field a.name: String"),
         ("a: 3", "field a: Input should be a valid"),
-        (
-            'a: {name: "<b>A</b>", group: open, engine: wave, weights: w}',
-            "field a.name: String",
-        ),
+        ('a: {name: "<b>A</b>", group: open, engine: wave, weights: w}', "field a.name: String"),
         ("- a", "expected a mapping"),
         ("a: {name: A}\nb: {name: B}\na: {name: C}\n", r"'a' appears twice .line 3"),
     ],

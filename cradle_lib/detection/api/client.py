@@ -178,10 +178,7 @@ class Remote(Engine):
 
         timeout = httpx2.Timeout(None, connect=CONNECT)
         client = self._sdk.DefaultAioHttpClient(
-            timeout=timeout,
-            verify=self._tls,
-            trust_env=False,
-            proxy=self._proxy,
+            timeout=timeout, verify=self._tls, trust_env=False, proxy=self._proxy
         )
         return getattr(self._sdk, self.client)(
             api_key=self._key or "none",

@@ -126,16 +126,11 @@ def _load_adapter(lm: Any, model: Model, folder: Path) -> Any:
     Raises:
         ValueError: If it is of another base or kind, or tensors are missing or have no place.
     """
+    import peft
     import torch
-    from peft import (
-        PeftConfig,
-        get_peft_model,
-        get_peft_model_state_dict,
-        set_peft_model_state_dict,
-    )
     from safetensors.torch import load_file
 
-    config = PeftConfig.from_pretrained(str(folder))
+    config = peft.PeftConfig.from_pretrained(str(folder))
     trained_on = config.base_model_name_or_path or model.base
     # Only the last part of a folder's path is compared.
     if Path(trained_on).name != Path(model.base).name:
@@ -149,11 +144,11 @@ def _load_adapter(lm: Any, model: Model, folder: Path) -> Any:
     with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
-        wrapped = get_peft_model(lm, config)
-        needed = get_peft_model_state_dict(wrapped, save_embedding_layers=False)
+        wrapped = peft.get_peft_model(lm, config)
+        needed = peft.get_peft_model_state_dict(wrapped, save_embedding_layers=False)
         if missing := sorted(needed.keys() - tensors.keys()):
             raise ValueError(f"it lacks {missing[0]}")
-        result = set_peft_model_state_dict(wrapped, tensors)
+        result = peft.set_peft_model_state_dict(wrapped, tensors)
     # PEFT saves second copies of trained embeddings, and does not read them.
     strange = [name for name in result.unexpected_keys if ".modules_to_save." not in name]
     if strange:

@@ -85,21 +85,12 @@ def sampling_seed(seed: int | None, prompt: Prompt) -> int:
     return int(hashlib.sha256(f"{seed or 0} {prompt.key}".encode()).hexdigest()[:15], 16)
 
 
-class Sampler:
-    """Draws the tokens of one answer, as ``generate`` does with the same seed on a processor."""
+def draw(logits: torch.Tensor, temperature: float, chance: torch.Generator) -> int:
+    """Draws a token as ``generate`` does with the same seed on a processor.
 
-    def __init__(self, temperature: float, seed: int) -> None:
-        import torch
+    The logits have shape (vocabulary,); the temperature is above 0.
+    """
+    import torch
 
-        self._temperature = temperature
-        self._chance = torch.Generator().manual_seed(seed)
-
-    def draw(self, logits: torch.Tensor) -> int:
-        """Draws an index, with the probability that logits / temperature give it.
-
-        The logits are unnormalized log-probabilities, shape (choices,); the temperature is above 0.
-        """
-        import torch
-
-        chances = torch.softmax(logits.cpu() / self._temperature, -1)
-        return int(torch.multinomial(chances, 1, generator=self._chance))
+    chances = torch.softmax(logits.cpu() / temperature, -1)
+    return int(torch.multinomial(chances, 1, generator=chance))

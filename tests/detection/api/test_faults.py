@@ -19,11 +19,7 @@ from hypothesis import strategies as st
 from cradle_lib.detection import Answer, Decoding, Options, Outcome, Prediction, read_journal
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
 from cradle_lib.detection.api.dispatch import Patience
-from cradle_lib.detection.api.faults import (
-    error_in,
-    fault_in_reply,
-    fault_of_status,
-)
+from cradle_lib.detection.api.faults import error_in, fault_in_reply, fault_of_status
 from cradle_lib.detection.api.openai_chat import OpenAIChat
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError

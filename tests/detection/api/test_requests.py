@@ -15,16 +15,7 @@ from cradle_lib.errors import EngineError
 
 from ...extras.cluster.gated_server import MODEL, GatedServer
 from .fault_server import FaultServer, Reply, as_json, chat
-from .services import (
-    GOOD,
-    SDKS,
-    TEMPLATE,
-    ask,
-    joined,
-    long_corpus,
-    make_model,
-    make_remote,
-)
+from .services import GOOD, SDKS, TEMPLATE, ask, joined, long_corpus, make_model, make_remote
 
 pytestmark = pytest.mark.usefixtures("api")
 

@@ -9,13 +9,7 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import (
-    OUTCOMES,
-    Prompt,
-    read_journal,
-    resolve,
-    run_model,
-)
+from cradle_lib.detection import OUTCOMES, Prompt, read_journal, resolve, run_model
 from cradle_lib.errors import CorpusError, EngineError, RegistryError
 from cradle_lib.labels import BITS
 

@@ -11,13 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from peft import (
-    LoraConfig,
-    PeftConfig,
-    PeftModel,
-    PromptTuningConfig,
-    get_peft_model,
-)
+from peft import LoraConfig, PeftConfig, PeftModel, PromptTuningConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, LlamaConfig
 

@@ -206,11 +206,7 @@ def test_a_date_of_the_entry_is_shown(
 
 
 def test_shards_of_a_run_show_one_date(
-    dated: Path,
-    corpus: Corpus,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    prompts: list[str],
+    dated: Path, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prompts: list[str]
 ) -> None:
     (dated / "chat_template.jinja").write_text(PRINTING["gpt-oss"][0] + CHAT)
     set_clock(monkeypatch, "2031-03-03T17:45:10")

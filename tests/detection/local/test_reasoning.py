@@ -73,12 +73,7 @@ def answer_of(
     ],
 )
 def test_a_thought_that_the_template_opens_ends_where_it_is_closed(
-    hello: Corpus,
-    tmp_path: Path,
-    opens: str,
-    closes: str,
-    special: bool | None,
-    opens_itself: bool,
+    hello: Corpus, tmp_path: Path, opens: str, closes: str, special: bool | None, opens_itself: bool
 ) -> None:
     opened = f"{opens}\n"
     thought = f"none\nso\n{closes}\n\n{LABEL}"

@@ -12,11 +12,7 @@ from typing import Any
 import pytest
 import torch
 from tokenizers import Tokenizer
-from transformers import (
-    AutoModelForCausalLM,
-    GPT2Config,
-    LlamaForCausalLM,
-)
+from transformers import AutoModelForCausalLM, GPT2Config, LlamaForCausalLM
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus

@@ -15,13 +15,7 @@ from transformers import AutoTokenizer, LlamaForCausalLM
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import (
-    Options,
-    Outcome,
-    Prediction,
-    Session,
-    read_journal,
-)
+from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal
 from cradle_lib.detection.local.local_engine import Local
 from cradle_lib.detection.local.wave import runner
 from cradle_lib.detection.parsing import first_line
@@ -89,12 +83,7 @@ ON_GPU = (
     ("family", "prompt"), [*((family, "short") for family in EXACT), ("llama", "append-short")]
 )
 def test_every_family_gets_the_answers_of_the_reference_engine(
-    ragged: Corpus,
-    families: dict[str, Path],
-    tmp_path: Path,
-    family: str,
-    prompt: str,
-    device: str,
+    ragged: Corpus, families: dict[str, Path], tmp_path: Path, family: str, prompt: str, device: str
 ) -> None:
     said: list[str] = []
     made = {}
@@ -142,11 +131,7 @@ def test_labels_on_several_lines_are_read_alike_by_both_engines(
         assert (cut.outcome, cut.mask) == (Outcome.UNPARSED, 0)
 
 
-@pytest.mark.parametrize(
-    "decoding",
-    [{"temperature": 0.7, "seed": 1}, {"none_bias": 5.0}],
-    ids=str,
-)
+@pytest.mark.parametrize("decoding", [{"temperature": 0.7, "seed": 1}, {"none_bias": 5.0}], ids=str)
 def test_answers_with_settings_are_those_of_the_reference_engine(
     ragged: Corpus, families: dict[str, Path], tmp_path: Path, decoding: dict[str, Any]
 ) -> None:

@@ -138,10 +138,8 @@ class BatchLayout:
         self.longest = max(piece.end for piece in pieces)
         slots = [piece.slot for piece in pieces for _ in range(piece.tokens)]
         places = [place for piece in pieces for place in range(piece.start, piece.end)]
-        self.slot, self.place = (
-            torch.tensor(slots, device=device),
-            torch.tensor(places, device=device),
-        )
+        self.slot = torch.tensor(slots, device=device)
+        self.place = torch.tensor(places, device=device)
         self._biases: dict[tuple[object, ...], Tensor] = {}
 
     def bias(

@@ -20,7 +20,7 @@ import torch
 
 from cradle_lib.detection.engine import Emit, Questions
 from cradle_lib.detection.local.constrained import Grammar, GrammarState
-from cradle_lib.detection.local.generation import Sampler, sampling_seed
+from cradle_lib.detection.local.generation import draw, sampling_seed
 from cradle_lib.detection.local.local_engine import Local, shared_length
 from cradle_lib.detection.local.wave.attention import BatchLayout, KeyValueStore, Piece, sharing
 from cradle_lib.detection.model import Model
@@ -48,7 +48,7 @@ class SequenceState:
         answer: Ids of the answer so far.
         seconds: Time of the forward passes, divided among dialogues by their tokens.
         grammar: State of the answer in the grammar, if decoding is constrained.
-        sampler: Draws the answer's tokens, if the temperature is above 0.
+        chance: Source of the answer's draws, if the temperature is above 0.
     """
 
     session: Questions
@@ -60,7 +60,7 @@ class SequenceState:
     answer: list[int] = field(default_factory=list)
     seconds: float = 0.0
     grammar: GrammarState | None = None
-    sampler: Sampler | None = None
+    chance: torch.Generator | None = None
 
 
 class Runner:
@@ -160,7 +160,7 @@ class Runner:
             sequence.grammar = GrammarState(self._grammar)
         if self._local.sampled:
             seed = sampling_seed(self._local.decoding.seed, prompt)
-            sequence.sampler = Sampler(self._local.settings["temperature"], seed)
+            sequence.chance = torch.Generator().manual_seed(seed)
         sequence.answer, sequence.seconds = [], 0.0
         sequence.target, sequence.asked = ids[shared:], len(ids) - shared
         # The last token is always computed: its logits are the first of the answer.
@@ -235,7 +235,9 @@ class Runner:
             sequence.answer += grammar.choose(logits)
             complete = ended = grammar.finished
         else:
-            token = likeliest if sequence.sampler is None else sequence.sampler.draw(logits)
+            token = likeliest
+            if sequence.chance is not None:
+                token = draw(logits, local.settings["temperature"], sequence.chance)
             sequence.answer.append(token)
             ended = token in local.ends
             complete = ended or len(sequence.answer) == local.decoding.max_new_tokens
