@@ -152,12 +152,12 @@ def train_model(
         )
     if os.environ.get("RANK", "0") == "0":
         record.write(folder)
-    saved = complete_checkpoints(folder)
-    if not saved or epochs_done(saved[-1]) < recipe.epochs:
+    last = next(reversed(complete_checkpoints(folder)), None)
+    if last is None or epochs_done(last) < recipe.epochs:
         from cradle_extras.training.trainer import TreeTrainer
 
         with quiet():
-            TreeTrainer(local.lm, local.tokenizer, trees, recipe, folder, progress).go()
+            TreeTrainer(local.lm, local.tokenizer, trees, recipe, folder, progress).go(last)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         notice("Trained. The same command in one process, without accelerate, chooses and keeps.")
         return Trained(folder, record, trained_model(model, folder))
@@ -171,7 +171,7 @@ def train_model(
     best = max(scores, key=lambda row: (row["micro_f1"], -row["step"]), default=None)
     step = step_of(candidates[-1]) if best is None else int(best["step"])
     keep(folder / f"checkpoint-{step}", folder, model)
-    hours = max((row["hours"] for row in losses), default=0.0)
+    hours = losses[-1]["hours"]
     found = {"losses": losses, "dev": scores, "chosen": step, "hours": hours}
     record = record.model_copy(update=found)
     record.write(folder)

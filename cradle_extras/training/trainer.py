@@ -17,7 +17,7 @@ from transformers import PrinterCallback, TrainerCallback
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
-from cradle_extras.training.checkpoints import Progress, complete_checkpoints, loss_curve
+from cradle_extras.training.checkpoints import Progress, loss_curve
 from cradle_extras.training.recipe import Recipe
 from cradle_extras.training.sequences import TokenTree
 from cradle_lib.errors import EngineError
@@ -36,7 +36,7 @@ class TreeTrainer(SFTTrainer):
         progress: Progress,
     ) -> None:
         self._weight = recipe.label_weight
-        self._out, self._progress, self._hours_before = out, progress, 0.0
+        self._progress, self._hours_before = progress, 0.0
         settings = SFTConfig(
             str(out),
             num_train_epochs=recipe.epochs,
@@ -109,18 +109,16 @@ class TreeTrainer(SFTTrainer):
     def create_model_card(self, *args: Any, **more: Any) -> None:
         """Leaves the card to :mod:`~cradle_extras.training.card`."""
 
-    def go(self) -> None:
-        """Trains from the start, or from the last complete checkpoint.
+    def go(self, last: Path | None) -> None:
+        """Trains from the start, or goes on from the last complete checkpoint.
 
         Raises:
             EngineError: If the loss is no number.
         """
-        saved = complete_checkpoints(self._out)
-        if saved:
-            logged = loss_curve(saved[-1])
-            self._hours_before = max((row["hours"] for row in logged), default=0.0)
+        if last is not None:
+            self._hours_before = loss_curve(last)[-1]["hours"]
         self._began = time.monotonic()
-        self.train(resume_from_checkpoint=str(saved[-1]) if saved else None)
+        self.train(resume_from_checkpoint=None if last is None else str(last))
 
 
 class _AfterEachEpoch(TrainerCallback):

@@ -1,4 +1,4 @@
-"""Phrases and plans become text: slots, the builder's bytes, and how a text is finished."""
+"""Phrases become text: slots, the builder's bytes, and how a text is finished."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from cradle_extras.construction.plan import Event, Step
 from cradle_extras.construction.writers.bank import Bank, Phrase, SurfaceForms
 from cradle_extras.construction.writers.voices import finish
 from cradle_lib import paths
 from cradle_lib.errors import CorpusError
 from tools.surrogate.__main__ import build_surrogate
-from tools.surrogate.quotas import Case, apportion, stretch
 
 
 @pytest.mark.parametrize(
@@ -59,16 +57,6 @@ def test_a_bank_that_is_too_small_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"too small for 2606 test.*Add phrases"):
         build_surrogate(tmp_path / "out", tmp_path)
     assert not (tmp_path / "out").exists()
-
-
-def test_shares_and_lengths_add_up() -> None:
-    # 10 x (1, 2, 4) / 7 = 1.43, 2.86, 5.71: floors 1 + 2 + 5 = 8, remainders .86 and .71
-    assert apportion([1, 2, 4], 10) == [1, 3, 6]
-    assert sum(stretch([11, 13, 15], 45, step=2, low=11, high=19)) == 45
-    with pytest.raises(CorpusError, match="can't have 99 rows"):
-        stretch([11, 13, 15], 99, step=2, low=11, high=19)
-    mixed = Case((Step("confirm", (Event("SH", "past"), Event("SI_active", "ongoing"))),))
-    assert mixed.scenarios() == {"S1", "S2", "S3", "S6", "S7"}
 
 
 @pytest.mark.parametrize(

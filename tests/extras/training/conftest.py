@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,14 @@ from ...detection.local.tiny_models import make_weights
 from .dialogues import talks
 
 
-@pytest.fixture(autouse=True)
-def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "prompts"
-    folder.mkdir()
+@pytest.fixture(scope="module", autouse=True)
+def short_prompt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("prompts")
     (folder / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
     (folder / "split.txt").write_text("Label.\n{history}\nNow:\n{current_turn}\n")
-    monkeypatch.setattr(paths, "PROMPTS", folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "PROMPTS", folder)
+        yield
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 from cradle_lib.scoring.evaluate import evaluate
 
+from ...detection.dialogues import make_corpus
 from ...detection.local.tiny_models import CHAT, make_model, make_weights
 from .dialogues import talks
 
@@ -46,13 +47,8 @@ def train(weights: Path, out: Path, corpus: Corpus, **changes: Any) -> Trained:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     folder = tmp_path_factory.mktemp("trained")
-    with pytest.MonkeyPatch.context() as patch:
-        prompts = folder / "prompts"
-        prompts.mkdir()
-        (prompts / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
-        patch.setattr("cradle_lib.paths.PROMPTS", prompts)
-        weights = make_weights(folder / "weights")
-        return train(weights, folder / "out", talks(8), dev=talks(4), shared=True)
+    weights = make_weights(folder / "weights")
+    return train(weights, folder / "out", talks(8), dev=talks(4), shared=True)
 
 
 def test_the_loss_falls_and_the_record_says_all(trained: Trained, corpus: Corpus) -> None:
@@ -144,8 +140,6 @@ def test_what_can_not_be_trained_is_refused(
     weights: Path, corpus: Corpus, tmp_path: Path, changes: dict[str, Any], words: str
 ) -> None:
     if changes.pop("corpus", None):
-        from ...detection.dialogues import make_corpus
-
         corpus = make_corpus([[("User", "Hello there.", "none")]])
     if changes.pop("weights", None):
         weights = make_weights(tmp_path / "plain", chat=None)
