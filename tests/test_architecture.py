@@ -167,11 +167,6 @@ def test_the_display_knows_frames_and_no_models(path: Path) -> None:
     assert not {"detection", "scoring"} & {module.split(".")[1] for module in imports(path)}
 
 
-def test_every_folder_has_a_level() -> None:
-    folders = {folder(path) for path in LIBRARY.rglob("*.py")} - {"__init__"}
-    assert folders == set(LEVELS)
-
-
 def test_no_modules_import_each_other_in_a_circle() -> None:
     modules = {name(path).removesuffix(".py").replace("/", "."): path for path in MODULES}
     graph: dict[str, set[str]] = {}

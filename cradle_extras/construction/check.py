@@ -22,7 +22,7 @@ from cradle_extras.construction.validators.rules import Case
 from cradle_lib.corpus import Corpus
 from cradle_lib.labels import labels_of, stage
 
-# Words from which on a turn that was said before tells something.
+# Shorter turns are not compared: many people say the same few words.
 _TELLING: Final = 5
 _Judged = tuple[str, Case, Sequence[Finding]]
 

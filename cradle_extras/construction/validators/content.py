@@ -18,14 +18,14 @@ from cradle_extras.construction.validators.rules import Case
 from cradle_lib.detection.baselines.keyword import Keyword
 from cradle_lib.labels import CONFIRM_MASK, crisis_type, labels_of
 
-#: What stands in shipped answers in the place of a forbidden detail; it is found as one.
+#: Replaces a forbidden detail in shipped answers, and counts as one.
 LEFT_OUT: Final = "[left out]"
 FORBIDDEN: Final = Path(__file__).with_name("forbidden.txt")
 NOT_NAMES: Final = Path(__file__).with_name("not_names.txt")
-# Words in a row that are a quotation, and the share of a dialogue's that may be quoted.
+# So many words in a row are a quotation; at most this share of a dialogue's may be quoted.
 RUN: Final = 6
 MOST_COPIED: Final = 0.5
-# Words from which on a line is more than a thank-you.
+# Shorter lines may be repeated: they are greetings and thanks.
 SENTENCE: Final = 5
 
 _IDENTIFYING: Final = {

@@ -26,8 +26,8 @@ _ITEM: Final = re.compile(r"[-•*] ")
 class Line:
     """One row of a draft: what is said, without the tag, whose labels are the mask.
 
-    A row that continues the utterance above has its speaker. ``unknown`` are labels of the tag that
-    there are not.
+    A row that continues the utterance above has its speaker. ``unknown`` are the names in the tag
+    that are not labels.
     """
 
     speaker: str
@@ -40,10 +40,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Draft:
-    """A dialogue that is to be judged: its rows, as turns counted from 1.
+    """A dialogue to be checked: its rows, as turns counted from 1.
 
-    ``prose`` and ``others`` say after how many rows there is a line that is none of the dialogue:
-    prose, or another speaker's.
+    ``prose`` and ``others`` have an entry for each line that does not belong to the dialogue, prose
+    or another speaker's: the number of rows before it.
     """
 
     lines: tuple[Line, ...]

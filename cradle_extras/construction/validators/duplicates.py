@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-#: Share of two dialogues' word triples, of all that either has, from which on they are duplicates.
+#: Dialogues are duplicates if the Jaccard index of their word triples is at least this.
 THRESHOLD: Final = 0.8
 NAME: Final = "near-duplicate"
 _WORD: Final = re.compile(r"[\w']+")

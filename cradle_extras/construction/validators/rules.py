@@ -18,7 +18,7 @@ from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, format_mask, union
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A draft with what it is judged by: what it was to be, and made from, where that is known."""
+    """A draft, and the plan and the post that it is compared with, as far as they are known."""
 
     draft: Draft
     kind: Kind
@@ -123,7 +123,7 @@ def listener_tags(case: Case) -> Iterator[str]:
 
 
 def no_crisis(case: Case) -> Iterator[str]:
-    """A crisis is confirmed where the post has none."""
+    """A crisis is confirmed although the post has none."""
     if case.plan is not None and not case.plan.mask and case.confirmed:
         yield f"{format_mask(case.confirmed)} is tagged, and there is no crisis. Tag no confirm."
 

@@ -9,75 +9,47 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 import socket
 import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 from playwright.sync_api import Browser, Page
 
 from cradle_lib import paths
 
 from .page import serving
 
-ENVIRONMENT = "label-studio"
+PROGRAM = paths.cache() / "label-studio" / "bin" / "label-studio"
+_EMAIL, _PASSWORD, _TOKEN = "owner@example.com", secrets.token_hex(8), secrets.token_hex(20)
 _SECONDS_TO_START = 600
-# Milliseconds, for a machine that has other things to do.
-_PATIENCE = 120_000
-
-
-def executable() -> Path | None:
-    """Finds the server, if it has been installed."""
-    found = paths.cache() / ENVIRONMENT / "bin" / "label-studio"
-    return found if found.is_file() else None
-
-
-@dataclass(frozen=True)
-class User:
-    """Somebody with an account."""
-
-    email: str
-    password: str
-    token: str
 
 
 @dataclass(frozen=True)
 class Server:
-    """A running server with its first user."""
+    """A running server with one user."""
 
     address: str
-    owner: User
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Calls the API and gives what it answers."""
-        request = urllib.request.Request(
-            self.address + path,
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={
-                "Authorization": f"Token {self.owner.token}",
-                "Content-Type": "application/json",
-            },
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                text = answer.read()
-        except urllib.error.HTTPError as error:
-            raise AssertionError(f"{method} {path}: {error.code} {error.read()!r:.800}") from None
-        return json.loads(text) if text else None
+        headers = {"Authorization": f"Token {_TOKEN}"}
+        url = self.address + path
+        answer = httpx.request(method, url, json=body, headers=headers, timeout=60, trust_env=False)
+        assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text:.800}"
+        return answer.json() if answer.content else None
 
     def project(self, title: str, config: str, tasks: Path) -> tuple[int, dict[str, int]]:
         """Creates a project with tasks; gives its number, and those of the tasks by dialogue."""
         project = self.call("POST", "/api/projects", {"title": title, "label_config": config})["id"]
         content = json.loads(tasks.read_text(encoding="utf-8"))
         self.call("POST", f"/api/projects/{project}/import", content)
-        return project, self.tasks(project)
+        listed = self.call("GET", f"/api/tasks?project={project}&page_size=100&fields=all")["tasks"]
+        return project, {task["data"]["dialogue_id"]: task["id"] for task in listed}
 
     def export(self, project: int, target: Path) -> Path:
         """Exports a project to a file."""
@@ -86,67 +58,46 @@ class Server:
         target.write_text(json.dumps(content), encoding="utf-8")
         return target
 
-    def login(self, browser: Browser, user: User) -> Page:
-        """Opens a window in which a user is logged in."""
-        size = {"width": 1280, "height": 1000}
-        page = browser.new_context(viewport=size, device_scale_factor=1.5).new_page()  # type: ignore[arg-type]
+    def login(self, browser: Browser) -> Page:
+        """Opens a window in which the user is logged in."""
+        page = browser.new_context(viewport={"width": 1280, "height": 1000}).new_page()
         page.goto(f"{self.address}/user/login")
-        page.fill("input[name=email]", user.email)
-        page.fill("input[name=password]", user.password)
+        page.fill("input[name=email]", _EMAIL)
+        page.fill("input[name=password]", _PASSWORD)
         page.click("button[type=submit]")
-        page.wait_for_url(_inside)
+        page.wait_for_url(lambda url: "/user/" not in url)
         return page
-
-    def tasks(self, project: int) -> dict[str, int]:
-        """Gives the numbers of a project's tasks by dialogue."""
-        listed = self.call("GET", f"/api/tasks?project={project}&page_size=100&fields=all")["tasks"]
-        return {task["data"]["dialogue_id"]: task["id"] for task in listed}
 
 
 @contextmanager
 def serve(folder: Path) -> Iterator[Server]:
     """Starts a server with an empty database by the command that the book prints, and ends it."""
-    program = executable()
-    assert program is not None
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    owner = User("owner@example.com", secrets.token_hex(8), secrets.token_hex(20))
     settings, arguments = serving()
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **settings}
     command = [
-        str(program), *arguments, "--no-browser", "-p", str(port), "--enable-legacy-api-token",
-        "--username", owner.email, "--password", owner.password, "--user-token", owner.token,
+        str(PROGRAM), *arguments, "--no-browser", "-p", str(port), "--enable-legacy-api-token",
+        "--username", _EMAIL, "--password", _PASSWORD, "--user-token", _TOKEN,
     ]  # fmt: skip
-    log = folder / "server.log"
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **settings}
+    server, log = Server(f"http://127.0.0.1:{port}"), folder / "server.log"
     with log.open("wb") as file:
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=file, cwd=folder)
-    server = Server(f"http://127.0.0.1:{port}", owner)
     try:
         for _ in range(_SECONDS_TO_START):
-            if _answers(f"{server.address}/health"):
+            if _is_up(server) or process.poll() is not None:
                 break
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=1)
-            except subprocess.TimeoutExpired:
-                continue
-            raise RuntimeError(f"Label Studio ended:\n{log.read_text()[-3000:]}")
-        else:
-            raise RuntimeError(f"Label Studio did not start:\n{log.read_text()[-3000:]}")
+        assert _is_up(server), f"Label Studio did not start:\n{log.read_text()[-3000:]}"
         yield server
     finally:
         process.terminate()
         process.wait(timeout=60)
-        shutil.rmtree(folder / "study", ignore_errors=True)
 
 
-def _inside(url: str) -> bool:
-    return "/user/" not in url
-
-
-def _answers(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(address, timeout=5) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
+def _is_up(server: Server) -> bool:
+    with suppress(httpx.HTTPError):
+        return httpx.get(f"{server.address}/health", timeout=5, trust_env=False).is_success
+    return False

@@ -65,7 +65,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[label_studio.Server]:
-    if label_studio.executable() is None:
+    if not label_studio.PROGRAM.is_file():
         pytest.fail("Label Studio is not installed: run `make test-labelstudio`")
     with label_studio.serve(tmp_path_factory.mktemp("server")) as served:
         yield served
@@ -137,7 +137,7 @@ def test_labels_ticked_in_the_browser_arrive(
     study = study_of(corpus, "A")
     (tasks,) = write_tasks(study, corpus, tmp_path, study.assignments)
     project, numbers = server.project("One person", labelling_config(), tasks)
-    page = server.login(browser, server.owner)
+    page = server.login(browser)
     page.goto(f"{server.address}/projects/{project}/data?task={numbers['d0000']}")
     page.wait_for_selector('[data-testid="phrase:8"]', timeout=120_000)
     for speaker, text in TEXTS:
