@@ -50,7 +50,6 @@ from cradle_lib.annotation.pairs import (
     UNIT_NAMES,
     UNITS,
     WINDOWS,
-    Floats,
     Pair,
     Tallies,
     Units,
@@ -61,7 +60,7 @@ from cradle_lib.annotation.table import Annotations
 from cradle_lib.labels import LABELS, crisis_type, stage
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.proportions import wilson, wilson_f1
-from cradle_lib.statistics.rates import f1, ratio
+from cradle_lib.statistics.rates import Floats, f1, ratio
 
 _NAMES: Final = {
     "exact_match": "Exact match",

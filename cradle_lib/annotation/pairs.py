@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import LABELS
-from cradle_lib.statistics.occurrences import label_counts, label_positions, match
+from cradle_lib.statistics.occurrences import Ints, label_counts, label_positions, match
+from cradle_lib.statistics.rates import Floats
 
 Units = Literal["labelled", "user", "all"]
 UNITS: Final[tuple[Units, ...]] = get_args(Units)
@@ -34,9 +35,6 @@ UNIT_NAMES: Final = {
 }
 #: Tolerances, in user turns, at which matches are counted.
 WINDOWS: Final = (0, 1, 2)
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

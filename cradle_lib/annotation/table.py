@@ -116,21 +116,12 @@ class Annotations:
               as bits.
             - ``user_turn`` (bool): whether it is a turn on which a model would be asked.
         """
-        rows = [
-            (
-                e.dialogue,
-                turn.turn_id,
-                e.annotator,
-                e.team,
-                e.round,
-                e.role,
-                labels.format_mask(mask),
-                mask,
-                turn.asked,
-            )
-            for e in self.entries
-            for turn, mask in zip(self.corpus.by_id[e.dialogue].turns, e.masks, strict=True)
-        ]
+        rows: list[tuple[object, ...]] = []
+        for e in self.entries:
+            about = (e.annotator, e.team, e.round, e.role)
+            for turn, mask in zip(self.corpus.by_id[e.dialogue].turns, e.masks, strict=True):
+                given = (labels.format_mask(mask), mask, turn.asked)
+                rows.append((e.dialogue, turn.turn_id, *about, *given))
         columns = ["dialogue", "turn", *COLUMNS[2:7], "mask", "user_turn"]
         kinds: dict[str, Any] = {"turn": int, "round": int, "mask": "uint16", "user_turn": bool}
         return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(columns, str) | kinds)

@@ -174,11 +174,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("helplines", HelpLinesDirective)
     app.add_js_file(None, body=_NO_SPY)
     app.setup_extension("cradle_lib.book.site.mathml")
-    return {
-        "version": library_version(),
-        "parallel_read_safe": True,
-        "parallel_write_safe": True,
-    }
+    return {"version": library_version(), "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def _look(book: Path) -> str:

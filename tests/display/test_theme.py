@@ -16,16 +16,7 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from cradle_lib.display.theme import (
-    INK,
-    PALETTE,
-    PAPER,
-    RAMP,
-    WIDTH,
-    Picture,
-    show_figure,
-    theme,
-)
+from cradle_lib.display.theme import INK, PALETTE, PAPER, RAMP, WIDTH, Picture, show_figure, theme
 from cradle_lib.errors import BookError
 
 from .markup import Markup, words

@@ -26,12 +26,7 @@ from .test_notebooks import MODELS, SOURCES, show
 from .tiny_corpora import SCRIPTS, write
 
 # The pages of the annotators' study and of the engines stay on the surrogate in every book.
-OF_THE_SURROGATE = {
-    "adjudication",
-    "agreement",
-    "label-your-own",
-    "speed",
-}
+OF_THE_SURROGATE = {"adjudication", "agreement", "label-your-own", "speed"}
 PAGES = [path.stem for path in SOURCES if path.stem not in OF_THE_SURROGATE]
 # All pages are built for this one; for others only with a sentence below, or beside the attacks.
 ODDEST = "no user turn at all"

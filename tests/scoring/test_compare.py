@@ -12,12 +12,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS
-from cradle_lib.scoring.compare import (
-    Comparison,
-    compare,
-    detectable,
-    rank_ranges,
-)
+from cradle_lib.scoring.compare import Comparison, compare, detectable, rank_ranges
 from cradle_lib.scoring.evaluate import evaluate
 
 from .made_runs import AO, SHO, bits, make_corpus, make_predictions

@@ -23,10 +23,7 @@ from cradle_lib.detection import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, parse
 from cradle_lib.scoring.conventions import STAGES
-from cradle_lib.scoring.label_probabilities import (
-    probability,
-    slot_probabilities,
-)
+from cradle_lib.scoring.label_probabilities import probability, slot_probabilities
 from cradle_lib.scoring.thresholds import (
     chosen_thresholds,
     reliability,

@@ -17,13 +17,7 @@ from statsmodels.duration.survfunc import CumIncidenceRight
 
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.evaluate import evaluate
-from cradle_lib.scoring.timing import (
-    detected,
-    median_delay,
-    onset_counts,
-    onset_outcomes,
-    timing,
-)
+from cradle_lib.scoring.timing import detected, median_delay, onset_counts, onset_outcomes, timing
 from cradle_lib.statistics.occurrences import first_only, match
 
 from .made_runs import AO, DVP, SHO, Turns, dialogues, run_of

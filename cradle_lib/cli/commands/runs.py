@@ -18,12 +18,7 @@ from cradle_lib.cli.console import err, out, print_json
 from cradle_lib.cli.money import journal_usage, show_usage
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection import (
-    OUTCOMES,
-    Outcome,
-    journal_path,
-    read_journal,
-)
+from cradle_lib.detection import OUTCOMES, Outcome, journal_path, read_journal
 from cradle_lib.detection.journal import joined_path, journal_files
 from cradle_lib.detection.parsing import needs_cleaning
 from cradle_lib.detection.run import run
