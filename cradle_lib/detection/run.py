@@ -279,9 +279,9 @@ def ask(
     if max_cost is not None:
         record = record.model_copy(update={"max_cost": max_cost})
         budget = Budget(model, max_cost, sizes(), answered)
-        # Calls in flight could exceed the limit together; an engine is made for a number of them.
-        options = replace(options, concurrency=budget.concurrency(options.concurrency))
-        engine = make_engine(model, corpus, options)
+        if isinstance(engine, Remote):
+            # Calls in flight could exceed the limit together.
+            engine.options = replace(options, concurrency=budget.concurrency(options.concurrency))
     engine.date = record.decoding.get("date")
     usable: dict[str, list[Prediction]] = {}
     for prediction in latest_answers(answered):

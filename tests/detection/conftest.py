@@ -36,6 +36,14 @@ def corpus() -> Corpus:
 
 
 @pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Empty folders for journals, those that ship included."""
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")
+    return tmp_path
+
+
+@pytest.fixture
 def always_none() -> Model:
     return Model(id="always-none", name="Always none", group="baseline", engine="always-none")
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import (
     Journal,
@@ -50,15 +49,13 @@ def forty() -> Corpus:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Empty folders for journals, and a registry in which the keyword model has a sample."""
-    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
-    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")
     entries = load_registry()
     entries["keyword"] = entries["keyword"].model_copy(update={"sample": 5})
     for module in (find_runs, asking, models):
         monkeypatch.setattr(module, "load_registry", lambda: entries)
-    return tmp_path
+    return home
 
 
 def test_a_model_is_run_once_over_its_sample_and_its_journal_used_after_that(

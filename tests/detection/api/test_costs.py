@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 
@@ -15,13 +14,6 @@ from cradle_lib.detection.registry import load_registry
 from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
 from cradle_lib.record import Record
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
-    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")
-    return tmp_path
 
 
 def write(model: str, corpus: Corpus, answers: list[Answer]) -> None:
@@ -86,7 +78,8 @@ def test_the_most_that_a_run_can_cost_follows_from_its_bytes(corpus: Corpus) -> 
     assert (bare["calls"], math.isnan(bare["highest_cost"])) == (6, True)
 
 
-def test_a_run_of_a_provider_costs_what_its_tokens_cost(home: Path, corpus: Corpus) -> None:
+@pytest.mark.usefixtures("home")
+def test_a_run_of_a_provider_costs_what_its_tokens_cost(corpus: Corpus) -> None:
     told = {"tokens_in": 1000, "tokens_cached": 600, "tokens_written": 300, "tokens_out": 10}
     answers = [Answer("none", **told, seconds=seconds) for seconds in (0.5, 1.5)]
     write("claude-4.5-sonnet", corpus, [*answers, Answer("", seconds=4)])
@@ -99,7 +92,8 @@ def test_a_run_of_a_provider_costs_what_its_tokens_cost(home: Path, corpus: Corp
     assert run["cost"] == pytest.approx(0.00351)
 
 
-def test_a_run_without_counts_or_prices_has_no_cost(home: Path, corpus: Corpus) -> None:
+@pytest.mark.usefixtures("home")
+def test_a_run_without_counts_or_prices_has_no_cost(corpus: Corpus) -> None:
     assert run_usage(corpus, ["keyword"]).empty
     write("keyword", corpus, [Answer("none", seconds=0.25)])
     write("smollm2-135m", corpus, [Answer("none", tokens_in=50, tokens_out=2)])

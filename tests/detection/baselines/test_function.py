@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -13,17 +12,10 @@ from cradle_lib.detection import OUTCOMES, Prompt, read_journal, resolve, run_mo
 from cradle_lib.errors import CorpusError, EngineError, RegistryError
 from cradle_lib.labels import BITS
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
-    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("home")
 
 
-def test_a_function_sees_the_prompt_and_its_parts_and_is_run_like_any_model(
-    corpus: Corpus, home: Path
-) -> None:
+def test_a_function_sees_the_prompt_and_its_parts_and_is_run_like_any_model(corpus: Corpus) -> None:
     seen: list[Prompt] = []
 
     def careful(prompt: Prompt) -> str:

@@ -24,6 +24,15 @@ def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "PROMPTS", folder)
 
 
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the repository ``lab/tiny`` in an empty cache of the Hub, without a network."""
+    for module in ("huggingface_hub", "transformers.utils.hub"):
+        monkeypatch.setattr(f"{module}.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    return tmp_path / "hub" / "models--lab--tiny"
+
+
 @pytest.fixture(scope="session")
 def families(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Folders of tiny models with random weights, which no test changes, by architecture."""

@@ -158,15 +158,9 @@ def test_missing_tensors_of_shards_are_refused(weights: Path, tmp_path: Path) ->
     assert "can't be loaded" in refusal(make_model(sharded))
 
 
-def test_a_snapshot_of_the_hub_is_checked_as_a_folder_is(
-    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_snapshot_of_the_hub_is_checked_as_a_folder_is(weights: Path, hub: Path) -> None:
     commit = "c" * 40
-    snapshot = tmp_path / "hub" / "models--lab--tiny" / "snapshots" / commit
-    changed(weights, snapshot, without("lm_head"))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr("transformers.utils.hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    changed(weights, hub / "snapshots" / commit, without("lm_head"))
     model = make_model(Path("lab/tiny")).model_copy(update={"revision": commit})
     assert "the weights of Tiny (lab/tiny) are not whole: the file lacks 1 tensor" in refusal(model)
 

@@ -24,19 +24,15 @@ OLD, NEW = "0" * 39 + "a", "0" * 39 + "b"
 
 
 @pytest.fixture
-def refs(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def refs(weights: Path, hub: Path) -> Path:
     """A cache with two commits of one repository, of which ``main`` is the newer."""
-    repository = tmp_path / "hub" / "models--lab--tiny"
     for commit in (OLD, NEW):
-        shutil.copytree(weights, repository / "snapshots" / commit)
-    (repository / "refs").mkdir()
+        shutil.copytree(weights, hub / "snapshots" / commit)
+    (hub / "refs").mkdir()
     for name, commit in (("main", NEW), ("v1", OLD)):
-        (repository / "refs" / name).write_text(commit)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr("transformers.utils.hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        (hub / "refs" / name).write_text(commit)
     revision._resolved.cache_clear()
-    return repository / "refs"
+    return hub / "refs"
 
 
 def of_hub(name: str | None, weights: str = "lab/tiny") -> Model:

@@ -131,13 +131,12 @@ def test_labels_on_several_lines_are_read_alike_by_both_engines(
         assert (cut.outcome, cut.mask) == (Outcome.UNPARSED, 0)
 
 
-@pytest.mark.parametrize("decoding", [{"temperature": 0.7, "seed": 1}, {"none_bias": 5.0}], ids=str)
-def test_answers_with_settings_are_those_of_the_reference_engine(
-    ragged: Corpus, families: dict[str, Path], tmp_path: Path, decoding: dict[str, Any]
+def test_answers_with_a_bias_are_those_of_the_reference_engine(
+    ragged: Corpus, families: dict[str, Path], tmp_path: Path
 ) -> None:
     greedy = run(make_model(families["llama"], "wave"), ragged, out=tmp_path / "greedy")
     made = [
-        run(make_model(families["llama"], engine, **decoding), ragged, out=tmp_path / engine)
+        run(make_model(families["llama"], engine, none_bias=5.0), ragged, out=tmp_path / engine)
         for engine in ("reference", "wave")
     ]
     assert essence(made[0]) == essence(made[1]) != essence(greedy)
