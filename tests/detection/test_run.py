@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import (
     OUTCOMES,
     Answer,
@@ -120,14 +119,7 @@ def test_an_edited_turn_is_asked_again_with_all_after_it_and_other_labels_ask_no
 
 
 def write_corpus(path: Path, *said: str) -> Corpus:
-    path.parent.mkdir(exist_ok=True)
-    rows = [
-        {"turn_id": i, "text": f"User: {text}", "labels": "none"} for i, text in enumerate(said)
-    ]
-    if path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    else:
-        pd.DataFrame(rows).to_csv(path, index=False)
+    write_release(make_corpus([[("User", text, "none") for text in said]]), path)
     return load_corpus(path)
 
 
@@ -136,7 +128,7 @@ def test_files_of_the_same_name_never_share_a_journal_and_an_edited_file_goes_on
 ) -> None:
     file = tmp_path / "a" / "mine.csv"
     one = write_corpus(file, "one", "two")
-    two = write_corpus(tmp_path / "b" / "mine.jsonl", "three", "four", "five")
+    two = write_corpus(tmp_path / "b" / "mine.parquet", "three", "four", "five")
     engine = use(monkeypatch)
     path = run(always_none, one, out=tmp_path / "runs")
     assert path == tmp_path / "runs" / "mine" / "always-none.jsonl"

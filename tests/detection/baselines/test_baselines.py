@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
 from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import load_predictions, load_registry
 from cradle_lib.detection.baselines.keyword import Keyword
 from cradle_lib.detection.run import run
@@ -112,15 +112,16 @@ SENTENCES = {
 
 def write_split(path: Path, repeats: int, seed: int) -> None:
     generator = np.random.default_rng(seed)
-    with path.open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.writer(handle)
-        writer.writerow(["turn_id", "text", "labels"])
-        for _ in range(repeats):
-            pairs = [(text, labels) for labels, texts in SENTENCES.items() for text in texts]
-            for turn, index in enumerate(generator.permutation(len(pairs))):
-                text, labels = pairs[index]
-                extra = " ".join(generator.choice(["so", "and", "well", "then"], 3))
-                writer.writerow([turn, f"User: {text} {extra}", labels])
+    pairs = [(text, labels) for labels, texts in SENTENCES.items() for text in texts]
+    dialogues = []
+    for _ in range(repeats):
+        rows = []
+        for index in generator.permutation(len(pairs)):
+            text, labels = pairs[index]
+            extra = " ".join(generator.choice(["so", "and", "well", "then"], 3))
+            rows.append(("User", f"{text} {extra}", labels))
+        dialogues.append(rows)
+    write_release(make_corpus(dialogues), path)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 
 from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import Model, Outcome, load_predictions, read_journal
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local.local_engine import Local, load_local
@@ -22,6 +22,7 @@ from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import Template, load_template
 
+from ..dialogues import make_corpus
 from .tiny_models import make_model, make_weights
 
 LINES = [("I am so tired of it all.", "alert_ongoing"), ("The bus was late.", "none")]
@@ -30,13 +31,12 @@ LINES += [("I hurt myself again.", "confirm_SH_ongoing"), ("We had soup.", "none
 
 def write_split(path: Path, dialogues: int, seed: int) -> None:
     chance = np.random.default_rng(seed)
-    with path.open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.writer(handle)
-        writer.writerow(["turn_id", "text", "labels"])
-        for _ in range(dialogues):
-            for turn, place in enumerate(chance.permutation(len(LINES))):
-                text, labels = LINES[place]
-                writer.writerow([turn, f"User: {text} {chance.integers(99)}", labels])
+    orders = [chance.permutation(len(LINES)) for _ in range(dialogues)]
+    lines = [[LINES[place] for place in order] for order in orders]
+    rows = [
+        [("User", f"{t} {chance.integers(99)}", labels) for t, labels in each] for each in lines
+    ]
+    write_release(make_corpus(rows), path)
 
 
 def states(corpus: Corpus, local: Local, template: Template) -> tuple[np.ndarray, np.ndarray]:
