@@ -40,7 +40,6 @@ References:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -76,9 +75,9 @@ _NAMES: Final = {
 }
 MEASURES: Final = tuple(_NAMES)
 #: What measures and unit sets are called on a page, by their names in the frame.
-AGREEMENT_NAMES: Final[Mapping[str, str]] = MappingProxyType(
-    _NAMES | {units: name[0].upper() + name[1:] for units, name in UNIT_NAMES.items()}
-)
+AGREEMENT_NAMES: Final[Mapping[str, str]] = _NAMES | {
+    units: name[0].upper() + name[1:] for units, name in UNIT_NAMES.items()
+}
 #: How the rows over all labels together are called.
 ALL_LABELS: Final = "all labels"
 _SIZE: Final = len(LABELS)
@@ -158,15 +157,17 @@ def agreement(
     )["all"]
     names = [*LABELS, ALL_LABELS]
     given = np.concatenate([tallies.cells.sum(axis=0), tallies.cells.sum(axis=(0, 1))[None]])
-    frame = found.to_frame(label=names, measure=MEASURES)
-    for place, name in enumerate(("both", "one", "other")):
-        frame.insert(1 + place, name, pd.Series(np.repeat(given[:, place], len(MEASURES))))
-    frame.insert(1, "kind", frame["label"].map(_kind))
-    frame.insert(0, "annotators", ", ".join(f"{two.first} and {two.second}" for two in chosen))
-    frame.insert(1, "units", units)
-    frame.insert(2, "dialogues", n)
-    frame.insert(3, "turns", int(tallies.turns.sum()))
-    frame["label"] = pd.Categorical(frame["label"], names)
+    measured = found.to_frame(label=names, measure=MEASURES)
+    about = {
+        "annotators": ", ".join(f"{two.first} and {two.second}" for two in chosen),
+        "units": units,
+        "dialogues": n,
+        "turns": int(tallies.turns.sum()),
+        "label": pd.Categorical(measured["label"], names),
+        "kind": measured["label"].map(_kind),
+    }
+    counts = zip(("both", "one", "other"), given.repeat(len(MEASURES), axis=0).T, strict=True)
+    frame = pd.DataFrame(about | dict(counts) | dict(measured.drop(columns="label")))
     frame.loc[frame["high"] - frame["low"] < _ALIKE, ["low", "high"]] = np.nan
     if draws:
         for measure, ends in _of_labels(tallies).items():

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 import pandas as pd
@@ -22,20 +21,18 @@ from cradle_lib.errors import BookError
 from cradle_lib.published import Published, published_table
 
 #: Names of the paper's systems, by the last part of their keys.
-PAPER_SYSTEMS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "claude": "Claude",
-        "gpt": "GPT",
-        "gemini": "Gemini",
-        "gpt-oss-120b": "gpt-oss-120b",
-        "gpt-oss-20b": "gpt-oss-20b",
-        "qwen3-32b": "Qwen3-32B",
-        "qwen3-14b": "Qwen3-14B",
-        "qwen2.5-72b": "Qwen2.5-72B",
-        "llama-4-scout-17b": "Llama-4-Scout-17B",
-        "cradle-qwen3-32b": "Qwen3-32B, fine-tuned",
-    }
-)
+PAPER_SYSTEMS: Final[Mapping[str, str]] = {
+    "claude": "Claude",
+    "gpt": "GPT",
+    "gemini": "Gemini",
+    "gpt-oss-120b": "gpt-oss-120b",
+    "gpt-oss-20b": "gpt-oss-20b",
+    "qwen3-32b": "Qwen3-32B",
+    "qwen3-14b": "Qwen3-14B",
+    "qwen2.5-72b": "Qwen2.5-72B",
+    "llama-4-scout-17b": "Llama-4-Scout-17B",
+    "cradle-qwen3-32b": "Qwen3-32B, fine-tuned",
+}
 
 
 def published_frame(pattern: str) -> pd.DataFrame:
