@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from cradle_lib.detection.local.constrained import END, Grammar
+from cradle_lib.detection.local.constrained import END, Grammar, GrammarState
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, BITS, CONFIRM_MASK, LABELS, NONE
 from cradle_lib.scoring.label_probabilities import (
     probability,
@@ -46,7 +46,7 @@ TOKENIZERS = {
 
 
 def greedy(grammar: Grammar, generator: np.random.Generator) -> tuple[str, list[dict[str, float]]]:
-    state, written = grammar.start(), ""
+    state, written = GrammarState(grammar), ""
     while not state.finished:
         logits = torch.from_numpy(generator.normal(0, 2, size=200))
         written += "".join(grammar.text(token) for token in state.choose(logits))
@@ -55,7 +55,7 @@ def greedy(grammar: Grammar, generator: np.random.Generator) -> tuple[str, list[
 
 def walked(grammar: Grammar, answer: str, forks: list[dict[str, float]]) -> np.ndarray:
     """The same chances from the automaton: who is behind a branch is asked, not inferred."""
-    left, state = list(forks), grammar.start()
+    left, state = list(forks), GrammarState(grammar)
     found: list[np.ndarray] = []
     row, mass = np.zeros(16), 1.0
     targets = [*answer.split("; ")]
