@@ -35,35 +35,29 @@ def made(journal: Path, corpus: Corpus, tmp_path: Path) -> Path:
     return path
 
 
-def changed(made: Path, change: Callable[[Lines], Lines], *, sums: bool = True) -> Path:
-    """Changes a bundle's journal, and the checksums so that they fit again."""
+def changed(made: Path, name: str, change: Callable[[bytes], bytes], *, sums: bool = True) -> Path:
+    """Changes a file of a bundle, and the checksums so that they fit again."""
     files = read_archive(made)
-    lines = [json.loads(line) for line in files["keyword.jsonl"].splitlines()]
-    files["keyword.jsonl"] = "".join(json.dumps(line) + "\n" for line in change(lines)).encode()
-    return rewritten(made, files, sums=sums)
-
-
-def rewritten(made: Path, files: dict[str, bytes], *, sums: bool = True) -> Path:
+    files[name] = change(files[name])
     if sums:
-        lines = [
-            f"{hashlib.sha256(content).hexdigest()}  {name}\n"
-            for name, content in files.items()
-            if name != "SHA256SUMS"
-        ]
+        del files["SHA256SUMS"]
+        lines = (f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in files.items())
         files["SHA256SUMS"] = "".join(lines).encode()
     path = made.with_name("changed.zip")
     write_archive(files, path)
     return path
 
 
+def in_journal(change: Callable[[Lines], Lines]) -> Callable[[bytes], bytes]:
+    """Changes the lines of a journal."""
+    return lambda content: b"".join(
+        json.dumps(line).encode() + b"\n"
+        for line in change([json.loads(line) for line in content.splitlines()])
+    )
+
+
 def kinds(path: Path, corpus: Corpus) -> set[str]:
     return {finding.kind for finding in verify(path, corpus).findings}
-
-
-def test_what_was_not_changed_is_derived_in_full(made: Path, corpus: Corpus) -> None:
-    found = verify(made, corpus)
-    assert (found.holds, found.findings, found.turns) == (True, [], 5)
-    assert found.checksum == hashlib.sha256(made.read_bytes()).hexdigest()
 
 
 def test_other_tools_read_it(made: Path, journal: Path, tmp_path: Path) -> None:
@@ -101,8 +95,9 @@ _tag = _at(0, answer="alert_ongoing", labels="alert_ongoing")
 def test_a_changed_journal_is_reported_by_what_was_changed(
     change: Callable[[Lines], Lines], expected: set[str], made: Path, corpus: Corpus
 ) -> None:
-    assert kinds(changed(made, change), corpus) - {"record"} == expected
-    assert kinds(changed(made, change, sums=False), corpus) >= {"file"}
+    edit = in_journal(change)
+    assert kinds(changed(made, "keyword.jsonl", edit), corpus) - {"record"} == expected
+    assert kinds(changed(made, "keyword.jsonl", edit, sums=False), corpus) >= {"file"}
 
 
 def test_another_corpus_is_told_of_as_that(made: Path, corpus: Corpus, tmp_path: Path) -> None:
@@ -113,32 +108,34 @@ def test_another_corpus_is_told_of_as_that(made: Path, corpus: Corpus, tmp_path:
 
 
 def test_another_version_alone_is_said_and_is_no_failure(made: Path, corpus: Corpus) -> None:
-    files = read_archive(made)
-    for name, content in files.items():
-        later = content.replace(b'"version": "0.1.0"', b'"version": "9.9.9"')
-        files[name] = later.replace(b"|v0.1.0", b"|v9.9.9")
-    found = verify(rewritten(made, files), corpus)
+    def later(content: bytes) -> bytes:
+        newer = content.replace(b'"version": "0.1.0"', b'"version": "9.9.9"')
+        return newer.replace(b"|v0.1.0", b"|v9.9.9")
+
+    found = verify(changed(made, "scores.json", later), corpus)
     assert {finding.kind for finding in found.findings} == {"version"}
     assert found.holds
 
 
 def test_other_scores_are_told_of_by_their_names(made: Path, corpus: Corpus) -> None:
-    files = read_archive(made)
-    scores = json.loads(files["scores.json"])
-    row = scores["levels"]["turn"]["scores"][0]
-    row["value"] += 0.01
-    files["scores.json"] = json.dumps(scores).encode()
-    (finding,) = verify(rewritten(made, files), corpus).findings
+    def better(content: bytes) -> bytes:
+        scores = json.loads(content)
+        scores["levels"]["turn"]["scores"][0]["value"] += 0.01
+        return json.dumps(scores).encode()
+
+    (finding,) = verify(changed(made, "scores.json", better), corpus).findings
     assert finding.kind == "score"
-    assert finding.about.startswith(f"scores, turn, scores, row 0 {row['score']}, value: ")
+    assert finding.about.startswith("scores, turn, scores, row 0 exact_match, value: ")
 
 
-def test_impossible_scores_are_reported_as_scores(made: Path, corpus: Corpus) -> None:
-    files = read_archive(made)
-    scores = json.loads(files["scores.json"])
-    for change in ({"levels": {"turn": {"scores": ["x"]}}}, {"draws": 1_000_000_000_000}):
-        files["scores.json"] = json.dumps(scores | change).encode()
-        assert kinds(rewritten(made, files), corpus) == {"score"}
+@pytest.mark.parametrize(
+    "change", [{"levels": {"turn": {"scores": ["x"]}}}, {"draws": 1_000_000_000_000}]
+)
+def test_impossible_scores_are_reported_as_scores(
+    change: dict[str, Any], made: Path, corpus: Corpus
+) -> None:
+    edited = changed(made, "scores.json", lambda old: json.dumps(json.loads(old) | change).encode())
+    assert kinds(edited, corpus) == {"score"}
 
 
 def _zip(path: Path, *entries: tuple[str, bytes]) -> None:
@@ -189,7 +186,7 @@ def test_the_commands_end_with_the_status_that_they_promise(
 
     assert cradle("bundle", str(journal), *corpus, "--draws", "5", "--out", "bundles/a.zip")[0] == 0
     assert cradle("verify", "bundles/a.zip", *corpus)[0] == 0
-    changed(tmp_path / "bundles" / "a.zip", _tag)
+    changed(tmp_path / "bundles" / "a.zip", "keyword.jsonl", in_journal(_tag))
     status, told = cradle("verify", "bundles/changed.zip", *corpus, "--json")
     assert status == 1
     assert json.loads(told)["holds"] is False
@@ -246,5 +243,7 @@ def test_what_is_no_bundle_of_this_corpus_is_not_scored(
 
 
 def test_a_bundle_that_ships_is_derived_in_full() -> None:
-    found = verify(paths.DATA / "bundles" / "smollm2-135m-tuned.zip")
-    assert found.holds, found.findings
+    path = paths.DATA / "bundles" / "smollm2-135m-tuned.zip"
+    found = verify(path)
+    assert (found.findings, found.holds, found.turns) == ([], True, 4527)
+    assert found.checksum == hashlib.sha256(path.read_bytes()).hexdigest()
