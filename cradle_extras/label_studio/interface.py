@@ -3,7 +3,8 @@
 A task shows one dialogue, Listener turns included. An annotator picks one label or several,
 by mouse or by key, and then the user turn that they belong to: one region is one turn. Exports
 contain the label names of :mod:`cradle_lib.labels`, not the words on the buttons. The definitions,
-rules and keys are in ``interface.yml``; the colours are those of the explorer.
+rules and keys are in ``interface.yml``, the layout is in ``interface.xml``. The colours are those
+of the explorer.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380), Appendix B.1 and Figures 6 and 7.
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, Final
-from xml.etree import ElementTree as ET
 
 import pandas as pd
 import yaml
@@ -24,8 +24,9 @@ from cradle_lib.labels import CRISIS_TYPES, LABELS, TEMPORAL_STATES, crisis_type
 CONTROL: Final = "label"
 OBJECT: Final = "dialogue"
 
+_FOLDER: Final = Path(__file__).parent
 _SETTINGS: Final[dict[str, Any]] = yaml.safe_load(
-    Path(__file__).with_name("interface.yml").read_text(encoding="utf-8")
+    _FOLDER.joinpath("interface.yml").read_text(encoding="utf-8")
 )
 DEFINITIONS: Final[dict[str, str]] = _SETTINGS["definitions"]
 RULES: Final[list[str]] = _SETTINGS["rules"]
@@ -45,11 +46,6 @@ def meaning(label: str) -> str:
     if crisis is None:
         return DEFINITIONS["alert"]
     return f"{CRISIS_TYPES[crisis].capitalize()}. {DEFINITIONS[crisis]}"
-
-
-def definition(label: str) -> str:
-    """Explains a label, its temporal state included."""
-    return f"{meaning(label)} {temporal(label).capitalize()}: {DEFINITIONS[temporal(label)]}"
 
 
 def labelling_keys() -> pd.DataFrame:
@@ -83,43 +79,18 @@ def labelling_config() -> str:
         their keys, and the dialogue. It takes tasks with ``turns`` (a list of objects with
         ``author`` and ``text``, one for each turn) and ``note``.
     """
-    # matplotlib takes a second to import, and only this function needs the palette.
+    # Imported here, because only this function needs them: they belong to the extra `book`.
+    from jinja2 import Template
+
     from cradle_lib.display.theme import PALETTE
 
     colours = dict(zip(CRISIS_TYPES, PALETTE, strict=False))
-    view = ET.Element("View")
-    ET.SubElement(view, "Style").text = _SETTINGS["style"]
-    ET.SubElement(view, "Header", value="$note", size="5")
-    panels = ET.SubElement(view, "Collapse")
+    colour = [colours.get(crisis_type(label) or "", _SETTINGS["alert_colour"]) for label in LABELS]
     meanings = [f"{CRISIS_TYPES.get(name, name)}: {text}" for name, text in DEFINITIONS.items()]
-    for name, lines in (("Rules", RULES), ("Definitions", meanings)):
-        panel = ET.SubElement(panels, "Panel", value=name)
-        content = ET.SubElement(panel, "View", className="htx-fine")
-        for line in lines:
-            ET.SubElement(content, "Header", value=line, size="6")
-    strip = ET.SubElement(view, "View", className="htx-labels")
-    control = ET.SubElement(
-        strip, "ParagraphLabels", name=CONTROL, toName=OBJECT, choice="multiple", showInline="true"
+    text = _FOLDER.joinpath("interface.xml").read_text(encoding="utf-8")
+    template = Template(text, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    config: str = template.render(
+        panels=[("Rules", RULES), ("Definitions", meanings)],
+        labels=labelling_keys().assign(colour=colour).to_dict("records"),
     )
-    for label in LABELS:
-        ET.SubElement(
-            control,
-            "Label",
-            value=title(label),
-            alias=label,
-            hotkey=HOTKEYS[label],
-            hint=definition(label),
-            background=colours.get(crisis_type(label) or "", _SETTINGS["alert_colour"]),
-        )
-    ET.SubElement(
-        view,
-        "Paragraphs",
-        name=OBJECT,
-        value="$turns",
-        layout="dialogue",
-        nameKey="author",
-        textKey="text",
-        granularity="paragraph",
-    )
-    ET.indent(view)
-    return ET.tostring(view, encoding="unicode") + "\n"
+    return config
