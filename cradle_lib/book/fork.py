@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
 from cradle_lib import paths
-from cradle_lib.book.notebooks.notebook import Notebook, find_title
+from cradle_lib.book.notebooks.notebook import find_title
 from cradle_lib.book.plan import Project, read_plan
 from cradle_lib.detection.baselines.function import id_of
 from cradle_lib.errors import BookError
@@ -22,13 +21,13 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
 _GUIDE: Final = "guide"
 
 
-def fork(project: Project, name: str, parameters: Mapping[str, Any] | None = None) -> Path:
+def fork(project: Project, name: str) -> Path:
     """Makes a page of the book from a copy of the notebook *Add a model*.
 
     The copy, whose path is given, belongs to whoever asked for it: nothing writes to it again.
 
     Raises:
-        BookError: If the name can't be one or is taken, or the notebook has no such parameter.
+        BookError: If the name can't be one or is taken.
     """
     if not _NAME.fullmatch(name):
         problem = f"{name!r} can't name a page"
@@ -38,13 +37,11 @@ def fork(project: Project, name: str, parameters: Mapping[str, Any] | None = Non
     if copy.exists() or name in entries:
         raise BookError("this page exists already", path=copy, hint="Choose another name.")
     origin, source = project.notebooks / f"{paths.TEMPLATE}.ipynb", entries[paths.TEMPLATE]
-    chosen = {"name": name, **source.parameters, **(parameters or {})}
-    Notebook.read(origin).check_parameters(chosen)
     entry = source.model_dump(mode="json", exclude_defaults=True) | {
         "page": name,
         "notebook": copy.name,
-        "parameters": chosen,
-        "provides": [f"runs/{{corpus_name}}/{id_of(str(chosen['name']))}.jsonl"],
+        "parameters": {"name": name, **source.parameters},
+        "provides": [f"runs/{{corpus_name}}/{id_of(name)}.jsonl"],
     }
     # Added as text: files that were read and dumped would lose their comments.
     lines = yaml.safe_dump([entry], sort_keys=False, default_flow_style=None).splitlines()

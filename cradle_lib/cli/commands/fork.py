@@ -9,17 +9,12 @@ import typer
 from cradle_lib import paths
 from cradle_lib.book.fork import fork as copy_page
 from cradle_lib.book.plan import Project
-from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import out
 from cradle_lib.errors import BookError
 
 
 def fork(
     name: Annotated[str, typer.Argument(help="Name of the notebook and of its page.")],
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option(help="A parameter, such as baseline=tfidf; may be given several times."),
-    ] = None,
 ) -> None:
     """Copy the notebook "Add a model" into a page of your own, and add it to the book."""
     if not paths.CHECKOUT:
@@ -27,8 +22,7 @@ def fork(
             "the book is not part of an installed wheel. Unpack the source distribution, and run "
             "`make book` and this command in it."
         )
-    parameters = opt.read_pairs(parameter, "--parameter")
-    copy = copy_page(Project(paths.ROOT), name, parameters)
+    copy = copy_page(Project(paths.ROOT), name)
     out.print(f"Notebook: {paths.shown(copy)}")
     out.print(f"Its page is in notebooks/pages.yml and book/_toc.yml as sections/{name}.")
     out.print("Next: make book")
