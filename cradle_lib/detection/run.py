@@ -106,8 +106,10 @@ def run_model(
             source.
         limit: Only this many dialogues, from the start.
         sample: Only this many dialogues, drawn evenly from scenarios and timings.
-        options: How this machine runs the model, whether text may leave it, and what the run may
-            cost; by default nothing is sent.
+        options: How this machine runs the model: a :class:`~cradle_lib.detection.Options` with
+            ``device``, ``concurrency`` (calls at once), ``progress``, ``consent`` (asked, with a
+            sentence that says where to, before text leaves the machine) and ``max_cost`` (dollars,
+            over all starts). By default nothing is sent.
         **settings: For a spec: ``engine``, ``base_url``, ``key``, and any decoding setting.
 
     Returns:
