@@ -129,13 +129,12 @@ def run_model(
             raise RegistryError(f"{entry.name}: a function takes no {', '.join(settings)}")
     shipped = journal_path(entry, corpus, history, out=paths.SHIPPED_RUNS)
     if not shipped.exists() and (entry.kind == "baseline" or not os.environ.get(PAGE)):
-        path = journal_path(entry, corpus, history)
         if sample is None and limit is None:
             sample = entry.sample
         run(
             entry,
             corpus,
-            out=path,
+            out=paths.RUNS,
             history=history,
             limit=limit,
             sample=sample,
