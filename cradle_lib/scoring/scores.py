@@ -84,8 +84,19 @@ def scores(
     macro = [each.mean(axis=-1) for each in by_label]
     if macro_f1 == "harmonic":
         macro[2] = ratio(2 * macro[0] * macro[1], macro[0] + macro[1], zero_division)
-    whole = ratio(exact, units), ratio(jaccard, units)
-    return Scores._make([*whole, *micro, *macro, *by_label])
+    return Scores(
+        exact_match=ratio(exact, units),
+        jaccard=ratio(jaccard, units),
+        micro_precision=micro[0],
+        micro_recall=micro[1],
+        micro_f1=micro[2],
+        macro_precision=macro[0],
+        macro_recall=macro[1],
+        macro_f1=macro[2],
+        precision=by_label[0],
+        recall=by_label[1],
+        f1=by_label[2],
+    )
 
 
 def tallies_at(rows: Floats, level: Level) -> Floats:
