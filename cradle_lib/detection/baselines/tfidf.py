@@ -3,7 +3,7 @@
 Settings are scikit-learn's plain defaults for text where there is a choice: words and
 pairs of words that occur at least twice, sublinear term frequency, an L2-penalized
 logistic regression with C = 1 and balanced classes, threshold one half. On the real
-release, others measured 22.90 turn-level micro F1 for this kind of system.
+release, such a system of others has a turn-level micro F1 of 22.90 (``data/published``).
 """
 
 from __future__ import annotations
