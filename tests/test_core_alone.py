@@ -53,13 +53,14 @@ def test_the_core_works_without_the_extras_and_names_what_is_missing(tmp_path: P
 
 
 def test_a_command_without_its_package_says_what_to_install(tmp_path: Path) -> None:
-    done = run("peft,submitit", TRAIN, CLUSTER, folder=tmp_path)
+    done = run("peft,submitit,matplotlib", TRAIN, CLUSTER, "annotate export", folder=tmp_path)
     for problem in (
         f"package peft, {paths.install_command('train')}",
         f"package submitit, {paths.install_command('cluster')}",
+        f"package matplotlib, {paths.install_command('book')}",
     ):
         package, _, command = problem.partition(", ")
         assert package in done.stderr
         assert command in done.stderr
-    assert done.stderr.count("exit 2") == 2
+    assert done.stderr.count("exit 2") == 3
     assert "Traceback" not in done.stderr

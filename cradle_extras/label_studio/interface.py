@@ -18,6 +18,8 @@ from typing import Any, Final
 import pandas as pd
 import yaml
 
+from cradle_lib import paths
+from cradle_lib.errors import CradleError
 from cradle_lib.labels import CRISIS_TYPES, LABELS, TEMPORAL_STATES, crisis_type, stage, temporal
 
 #: Names of the two tags that every region of an export refers to.
@@ -78,12 +80,20 @@ def labelling_config() -> str:
         XML for Label Studio: rules and definitions that fold away, sixteen labels with
         their keys, and the dialogue. It takes tasks with ``turns`` (a list of objects with
         ``author`` and ``text``, one for each turn) and ``note``.
+
+    Raises:
+        CradleError: If a package is not installed.
     """
-    # Imported here, because only this function needs them: they belong to the extra `book`.
-    from jinja2 import Template
+    try:
+        # matplotlib takes a second to import, and only this function needs the palette.
+        from jinja2 import Template
 
-    from cradle_lib.display.theme import PALETTE
-
+        from cradle_lib.display.theme import PALETTE
+    except ModuleNotFoundError as error:
+        raise CradleError(
+            f"the labelling interface needs the package {error.name}, which is not installed",
+            hint=f"Install it with `{paths.install_command('book')}`.",
+        ) from None
     colours = dict(zip(CRISIS_TYPES, PALETTE, strict=False))
     colour = [colours.get(crisis_type(label) or "", _SETTINGS["alert_colour"]) for label in LABELS]
     meanings = [f"{CRISIS_TYPES.get(name, name)}: {text}" for name, text in DEFINITIONS.items()]
