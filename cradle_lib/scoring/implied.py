@@ -105,19 +105,11 @@ def possible_counts(
         for tp in (hit for hit in hits if 0 <= hit <= total):
             if recall is not None and not rounds_to(tp, total, recall):
                 continue
-            missed = total - tp
-            if fp is not None:
-                candidates: Iterable[float] = [int(fp.value)]
-            elif precision is None and f1 is None:
-                candidates = [math.nan]
-            else:
-                candidates = _false_positives(tp, missed, precision, f1)
-            rows += [
-                (total, tp, wrong, missed)
-                for wrong in candidates
-                if (precision is None or rounds_to(tp, tp + int(wrong), precision))
-                and (f1 is None or rounds_to(2 * tp, 2 * tp + int(wrong) + missed, f1))
-            ]
+            candidates: Iterable[float] = [math.nan] if fp is None else [int(fp.value)]
+            if precision is not None or f1 is not None:
+                fitting = _false_positives(tp, total - tp, precision, f1)
+                candidates = fitting if fp is None else [n for n in candidates if n in fitting]
+            rows += [(total, tp, wrong, total - tp) for wrong in candidates]
     found = pd.DataFrame(rows, columns=["gold", "tp", "fp", "fn"])
     found = found.astype({"gold": "int64", "tp": "int64", "fp": "float64", "fn": "int64"})
     return found.assign(
@@ -160,15 +152,11 @@ def _window(stated: Published) -> tuple[Fraction, Fraction]:
 
 
 def _false_positives(tp: int, fn: int, precision: Published | None, f1: Published | None) -> range:
-    """Gives the numbers of false positives that precision and F1 leave possible."""
-    least, most = Fraction(0), None
-    for stated, part, beside in ((precision, tp, tp), (f1, 2 * tp, 2 * tp + fn)):
-        if stated is None:
-            continue
-        low, high = _window(stated)
-        if high <= 0 < part or low > 0 == part:
-            return range(0)
-        least = max(least, part / high - beside)
-        end = part / low - beside
-        most = end if most is None else min(most, end)
-    return range(math.ceil(least), math.floor(most or 0) + 1)
+    """Gives the numbers of false positives that precision, F1 or both leave possible."""
+    if not tp:
+        return range(0)
+    shares = ((precision, tp, tp), (f1, 2 * tp, 2 * tp + fn))
+    stated = [(_window(share), part, beside) for share, part, beside in shares if share is not None]
+    least = max(0, *(math.ceil(part / high - beside) for (_, high), part, beside in stated))
+    most = min(math.floor(part / low - beside) for (low, _), part, beside in stated)
+    return range(least, most + 1)
