@@ -64,6 +64,11 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
     corpus, negative = predictions.corpus, predictions.corpus.gold == 0
     pairs = name_unusable(classify(corpus.gold, predictions.masks, corpus.dialogue_of), predictions)
     all_usable = bool(predictions.ok.all())
+    about = {
+        "system": predictions.record.name,
+        "coverage": predictions.coverage,
+        "dialogues": len(corpus),
+    }
     rows = []
     for quantity, wanted in _COUNTED.items():
         if quantity == _SHARE:
@@ -71,13 +76,9 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
         else:
             names = {column: _MEANT.get(name, [name]) for column, name in wanted.items()}
             value = pairs[[*names]].isin(names).all(axis=1).sum()
-        about = {"quantity": quantity, "value": float(value)}
-        about |= {"unit": "share" if quantity == _SHARE else "count"}
-        about |= {name: wanted.get(name) for name in ("gold", "predicted", "category", "pairing")}
+        unit = "share" if quantity == _SHARE else "count"
+        asked = {name: wanted.get(name) for name in ("gold", "predicted", "category", "pairing")}
         usable_only = wanted.get("predicted") == NONE and not all_usable
-        rows.append(about | {"outcome": "ok" if usable_only else None})
-    frame = pd.DataFrame(rows)
-    frame.insert(0, "system", predictions.record.name)
-    frame.insert(1, "coverage", predictions.coverage)
-    frame.insert(2, "dialogues", len(corpus))
-    return signed(frame, signature_of(predictions))
+        found = {"quantity": quantity, "value": float(value), "unit": unit}
+        rows.append(about | found | asked | {"outcome": "ok" if usable_only else None})
+    return signed(pd.DataFrame(rows), signature_of(predictions))
