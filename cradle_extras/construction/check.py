@@ -12,12 +12,7 @@ from cradle_extras.construction.plan import TIMINGS, Event, Kind, Plan, Step
 from cradle_extras.construction.posts import Posts
 from cradle_extras.construction.validators.checks import VALIDATORS, Finding, check_draft
 from cradle_extras.construction.validators.draft import draft_of, read_draft, texts_of
-from cradle_extras.construction.validators.duplicates import (
-    NAME,
-    THRESHOLD,
-    near_duplicates,
-    words_of,
-)
+from cradle_extras.construction.validators.duplicates import NAME, near_duplicates, words_of
 from cradle_extras.construction.validators.rules import Case
 from cradle_lib.corpus import Corpus
 from cradle_lib.labels import labels_of, stage
@@ -60,13 +55,12 @@ def check_dialogues(
     return _summary(judged, near_duplicates([*texts_of(against), *texts]))
 
 
-def contamination(train: Corpus, test: Corpus, threshold: float = THRESHOLD) -> pd.DataFrame:
+def contamination(train: Corpus, test: Corpus) -> pd.DataFrame:
     """Counts dialogues and turns that a test split shares with the train split.
 
     Args:
         train: The split that the model was trained on.
         test: The split that it is tested on.
-        threshold: Jaccard index of word triples from which two dialogues count as near-duplicates.
 
     Returns:
         Three rows: dialogues of the test split with a near-duplicate in train; its user turns with
@@ -80,16 +74,16 @@ def contamination(train: Corpus, test: Corpus, threshold: float = THRESHOLD) -> 
     # Two files may have the same name.
     sides = {"train": train, "test": test}
     texts = [(f"{side} {d.id}", draft_of(d).text) for side, corpus in sides.items() for d in corpus]
-    pairs = ((name, earlier) for name, earlier, _ in near_duplicates(texts, threshold))
+    pairs = ((name, earlier) for name, earlier, _ in near_duplicates(texts))
     copies = sum(name.startswith("test") and earlier.startswith("train") for name, earlier in pairs)
     known = {words for words, _ in _user_words(train)}
-    said = list(_user_words(test))
-    rows = [("dialogues", len(test), copies)]
-    for name, chosen in (
-        ("user turns", said),
-        ("user turns with a label", [turn for turn in said if turn[1]]),
-    ):
-        rows.append((name, len(chosen), sum(words in known for words, _ in chosen)))
+    said = [(words in known, mask) for words, mask in _user_words(test)]
+    labelled = [found for found, mask in said if mask]
+    rows = [
+        ("dialogues", len(test), copies),
+        ("user turns", len(said), sum(found for found, _ in said)),
+        ("user turns with a label", len(labelled), sum(labelled)),
+    ]
     frame = pd.DataFrame(rows, columns=["what", "number", "found"])
     return frame.assign(value=frame["found"] / frame["number"].where(frame["number"] > 0))
 

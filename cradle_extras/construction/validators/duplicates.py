@@ -30,9 +30,7 @@ def triples(text: str) -> set[str]:
     return {" ".join(words[at : at + 3]) for at in range(max(len(words) - 2, 1))}
 
 
-def near_duplicates(
-    texts: Iterable[tuple[str, str]], threshold: float = THRESHOLD
-) -> Iterator[tuple[str, str, float]]:
+def near_duplicates(texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, float]]:
     """Finds dialogues, each a name and a text, that nearly equal an earlier one.
 
     Gives the name of a duplicate, that of the earlier dialogue, and their Jaccard index.
@@ -43,12 +41,12 @@ def near_duplicates(
     places: defaultdict[str, list[int]] = defaultdict(list)
     for name, own in sets:
         # With one triple more than may be missing, at least one of them is shared.
-        missing = int(len(own) * (1 - threshold) + 1e-9)
+        missing = int(len(own) * (1 - THRESHOLD) + 1e-9)
         rarest = sorted(own, key=lambda triple: (frequency[triple], triple))[: missing + 1]
         candidates = {place for triple in rarest for place in places[triple]}
         indices = ((len(own & kept[i][1]) / len(own | kept[i][1]), i) for i in candidates)
         best, place = max(indices, default=(0.0, -1))
-        if best >= threshold:
+        if best >= THRESHOLD:
             yield name, kept[place][0], best
             continue
         for triple in rarest:
