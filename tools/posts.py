@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import random
-from pathlib import Path
 from typing import Final
 
 from cradle_extras.construction.plan import Event
@@ -47,10 +46,10 @@ ENDINGS: Final = (
 )
 
 
-def make_posts(phrases: Path = paths.PHRASES, seed: int = SEED) -> list[dict[str, str]]:
-    """Makes the posts: the same for the same phrases and seed."""
-    bank = Bank.load(phrases)
-    rng = random.Random(f"{seed} posts")
+def make_posts() -> list[dict[str, str]]:
+    """Makes the posts: the same for the same phrases."""
+    bank = Bank.load(paths.PHRASES)
+    rng = random.Random(f"{SEED} posts")
     names = {confirm: name for name, confirm in BENCH_LABELS.items()}
     sets: list[tuple[Event, ...]] = [
         (Event.of(confirm),) for confirm in names for _ in range(OF_EACH)

@@ -49,19 +49,12 @@ _ANNOTATED: Final = Mix(
 MIXES: Final = {"train": _GENERATED, "dev": _GENERATED, "test": _ANNOTATED}
 
 
-def build_surrogate(
-    out: Path = paths.SURROGATE,
-    phrases: Path = paths.PHRASES,
-    seed: int = SEED,
-    mixes: Mapping[str, Mix] = MIXES,
-) -> None:
+def build_surrogate(out: Path = paths.SURROGATE, phrases: Path = paths.PHRASES) -> None:
     """Writes ``train``, ``dev``, ``test`` and ``meta`` as parquet files, and their checksums.
 
     Args:
         out: Folder for the four files; made if it is missing.
         phrases: Folder with the phrase bank.
-        seed: Start of all choices. The shipped files come from the default.
-        mixes: How hard each split is; by default as in the shipped files.
 
     Raises:
         CorpusError: If the phrase bank breaks its format or is too small, or a validator rejects
@@ -69,10 +62,10 @@ def build_surrogate(
     """
     bank = Bank.load(phrases)
     test = Ledger()
-    made = {"test": _write("test", bank, test, seed, mixes["test"])}
+    made = {"test": _write("test", bank, test)}
     for split in ("dev", "train"):
         # Train and dev are kept apart from what test says.
-        made[split] = _write(split, bank, Ledger(other=test), seed, mixes[split])
+        made[split] = _write(split, bank, Ledger(other=test))
     for split in SPLITS:
         turns, texts, labels = zip(*made[split][0], strict=True)
         columns = {"turn_id": turns, "text": texts, "labels": labels}
@@ -87,18 +80,19 @@ def build_surrogate(
         part.write_text("".join(sums), encoding="ascii")
 
 
-def plan_split(split: str, seed: int = SEED) -> list[Plan]:
+def plan_split(split: str) -> list[Plan]:
     """Plans the dialogues of a split."""
-    rng = random.Random(f"{seed} {split} plan")
+    rng = random.Random(f"{SEED} {split} plan")
     return plan_annotated(rng) if split == "test" else plan_generated(split, rng)
 
 
 def _write(
-    split: str, bank: Bank, ledger: Ledger, seed: int, mix: Mix
+    split: str, bank: Bank, ledger: Ledger
 ) -> tuple[list[tuple[int, str, str]], list[dict[str, Any]]]:
-    writer = PhraseBank(bank, mix, seed=f"{seed} {split}", test=split == "test", ledger=ledger)
+    test, mix = split == "test", MIXES[split]
+    writer = PhraseBank(bank, mix, seed=f"{SEED} {split}", test=test, ledger=ledger)
     rows, meta = [], []
-    for plan in plan_split(split, seed):
+    for plan in plan_split(split):
         own = writer.dialogue_seed(plan.dialogue)
         lines, cases = writer.write(plan, own)
         draft = Draft(tuple(lines))
