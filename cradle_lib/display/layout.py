@@ -149,15 +149,13 @@ class Layout:
 
     def _column(self, frame: pd.DataFrame, name: str) -> list[Cell]:
         """Writes a column; cells other than 0 lead to the address that they have."""
-        how = self._how(frame[name], name)
-        links = frame.get(f"{name}_link", [None] * len(frame))
-        return [
-            replace(
-                self._cell(how, name, content),
-                link="" if missing(content) or content == 0 or missing(link) else str(link),
-            )
-            for content, link in zip(frame[name], links, strict=True)
-        ]
+        how, cells = self._how(frame[name], name), []
+        # Records have Python's own numbers, whatever the type of the column.
+        for record in frame.filter([name, f"{name}_link"]).to_dict("records"):
+            content, link = record[name], record.get(f"{name}_link")
+            leads = not (missing(content) or content == 0 or missing(link))
+            cells.append(replace(self._cell(how, name, content), link=str(link) if leads else ""))
+        return cells
 
     def _estimates(self, frame: pd.DataFrame) -> list[Cell]:
         usual = _usual(frame)

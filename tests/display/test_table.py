@@ -10,6 +10,7 @@ import re
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -172,14 +173,16 @@ def test_a_frame_without_estimates_is_shown_column_by_column() -> None:
             "hours": [0.012345, 1234.5],
             "ok": [True, False],
             "text": ["a_b", None],
+            # A column of mixed values has those of numpy.
+            "mixed": [np.True_, np.int64(1234)],
         },
         index=pd.Index(["first", "second"], name="run"),
     )
     formats = {"change": "points", "hours": "{:.3g}"}
     assert lines(show(frame, "c", formats=formats, titles={"n": "Turns"})) == [
-        ["Run", "Turns", "Some", "p", "Change", "Hours", "Ok", "Text"],
-        ["first", "8,975", "1", "< 0.001", "+1.2", "0.0123", "yes", "a_b"],
-        ["second", "12", DASH, "0.250", "-0.0", "1.23e+03", "no", DASH],
+        ["Run", "Turns", "Some", "p", "Change", "Hours", "Ok", "Text", "Mixed"],
+        ["first", "8,975", "1", "< 0.001", "+1.2", "0.0123", "yes", "a_b", "yes"],
+        ["second", "12", DASH, "0.250", "-0.0", "1.23e+03", "no", DASH, "1,234"],
     ]
 
 
