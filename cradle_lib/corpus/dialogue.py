@@ -234,9 +234,8 @@ class Corpus:
         asked = sum(any(turn.mask for turn in dialogue.user_turns) for dialogue in self)
         every = sum(dialogue.mask > 0 for dialogue in self)
         return (
-            f"{unasked:,} label{'s are' if unasked > 1 else ' is'} outside user turns and not "
-            f"scored. Over all labels, {asked:,} dialogues have one on a user turn, {every:,} on "
-            "any turn.",
+            f"{unasked:,} gold label{'s are' if unasked > 1 else ' is'} not on user turns and so "
+            f"not scored. Therefore {asked:,} of {every:,} dialogues with gold labels are counted.",
         )
 
     @property

@@ -198,7 +198,7 @@ def distinct_runs(runs: Sequence[Predictions], *, answers: bool = False) -> list
 
     Returns:
         The first run of each system, in the given order. Its name contains the names of the others:
-        ``Tuned (= constrained)``.
+        ``Small, tuned (= tuned, constrained)``.
     """
     systems: dict[Hashable, list[Predictions]] = {}
     for run in runs:
@@ -244,11 +244,14 @@ def _by_dialogues(runs: Iterable[Predictions]) -> list[list[Predictions]]:
 
 
 def _joined_name(names: Sequence[str]) -> str:
-    """Names systems that are shown as one: ``Tuned`` and ``Tuned, wide`` as ``Tuned (= wide)``."""
+    """Names systems that are shown as one, such as ``Small, tuned (= tuned, constrained)``.
+
+    Of the parts that the names share, the others keep the last.
+    """
     first, *others = [name.split(", ") for name in names]
     shown = []
     for parts in others:
         pairs = takewhile(lambda pair: pair[0] == pair[1], zip(first, parts, strict=False))
         shared = len(list(pairs))
-        shown.append(", ".join(parts[shared:] or parts))
+        shown.append(", ".join(parts[max(shared - 1, 0) :]))
     return names[0] + (f" (= {', '.join(shown)})" if shown else "")

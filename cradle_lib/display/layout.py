@@ -175,7 +175,7 @@ class Layout:
         value, low, high = (number(record.get(name)) for name in _ESTIMATE)
         shown, *ends = (write(part, how) for part in (value, low, high))
         link = address(record) if value and not math.isnan(value) else ""
-        if math.isnan(low) or math.isnan(high) or (math.isinf(low) and low == high):
+        if math.isnan(low) or math.isnan(high) or low == high == value:
             known = () if math.isnan(value) else (value,)
             return Cell(shown, number=True, link=link, estimate=known)
         if math.isnan(value):

@@ -38,9 +38,14 @@ Names = str | Sequence[str]
 _IN_WORDS: Final = ("In words: ", "The first signature in words: ")
 _FOLDED: Final = ("Signature `", *_IN_WORDS)
 #: The note on intervals over dialogues.
-RESAMPLED: Final = "Intervals reflect the choice of dialogues only."
-#: The note on values without one.
-ALIKE: Final = "No interval: the value is the same in all draws, or undefined in too many."
+RESAMPLED: Final = (
+    "Intervals cover the sampling of dialogues, not the variation between runs of a system."
+)
+#: The note on values without an interval.
+ALIKE: Final = (
+    "No interval: the value is the same in at least 95 % of the draws, "
+    "or undefined in more than 5 %."
+)
 
 
 @dataclass(frozen=True)
@@ -207,7 +212,8 @@ def _table(frame: pd.DataFrame, caption: str, layout: Layout, notes: tuple[str, 
     if drawn and "low" in data and data["low"].notna().any():
         below.append(RESAMPLED)
         shares = data.get("unit", "share") != "count"
-        if (data["value"].notna() & data["low"].isna() & shares).any():
+        alike = data["low"].eq(data["value"]) & data["high"].eq(data["value"])
+        if (data["value"].notna() & (data["low"].isna() | alike) & shares).any():
             below.append(ALIKE)
     ranking = layout.best is not None and layout.best in layout.rows
     return Table(frame, caption, heads, cells, groups, tuple(below), ranking)

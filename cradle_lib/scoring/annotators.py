@@ -1,7 +1,8 @@
 """People as systems: each annotator's labels in the shape of a run, to be scored like one.
 
-What one annotator reaches against gold says how far a system can be expected to get. It is no fair
-race: the gold labels were made from these very annotations, wherever two people agreed.
+The scores show how much annotators differ. They cannot be compared with those of systems, because
+annotations and gold labels are not independent: the annotations that ship were derived from the
+gold labels.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380), Sec 3.2 and Appendix B.3.

@@ -30,7 +30,7 @@ WORDLESS = re.compile(r"[\W_]*")
 CONSTRAINED = "smollm2-135m-tuned-constrained"
 SYSTEMS = {
     "smollm2-135m": "SmolLM2-135M-Instruct",
-    "smollm2-135m-tuned": "SmolLM2-135M, tuned (= constrained)",
+    "smollm2-135m-tuned": "SmolLM2-135M, tuned (= tuned, constrained)",
 }
 QUIET = "Flagged in dialogues without labels"
 

@@ -48,7 +48,7 @@ def twins(corpus: Corpus, make_run: Callable[..., Predictions]) -> list[Predicti
 
 def test_runs_with_the_same_labels_are_one_system(twins: list[Predictions]) -> None:
     names = [run.record.name for run in distinct_runs(twins)]
-    assert names == ["Small, tuned (= wide)", "Half", "None"]
+    assert names == ["Small, tuned (= tuned, wide)", "Half", "None"]
     unread = replace(twins[3], outcomes=np.ones_like(twins[3].outcomes))
     both = [*twins[3:], called(unread, "Unreadable")]
     assert [run.record.name for run in distinct_runs(both)] == ["None (= Unreadable)"]
@@ -68,7 +68,7 @@ def test_no_page_has_two_rows_or_lines_for_one_system(
         for item in shown
         if isinstance(item, Table | Picture | Notice)
     )
-    assert "Small, tuned (= wide)" in told
+    assert "Small, tuned (= tuned, wide)" in told
     assert "Small, tuned, wide" not in told
     [headline] = [item for item in shown[-1:] if isinstance(item, Notice)]
     rare = "This page has no result for this corpus."
@@ -133,23 +133,23 @@ def test_the_first_page_tells_four_facts_of_the_papers_numbers(
     # A gap of 3.5 points, and pairs of the three systems with the one that finds half.
     power = found[f"What {len(corpus)} dialogues can show"]
     assert power.startswith("gpt-oss-120b is 3.5 points of micro F1 above Qwen3-32B")
-    assert power.endswith("for 0 of 2 pairs.")
+    assert power.endswith("in 0 of them.")
     page = (paths.BOOK / "departures.md").read_text("utf-8")
     rows = sum(line.startswith("| ") for line in page.splitlines()) - 2
     entries = re.findall(r"^\d+\. ", page, flags=re.MULTILINE)
     assert entries == [f"{n}. " for n in range(1, len(entries) + 1)]
-    assert found["Text and tables"].startswith(f"{rows} inconsistencies, and {len(entries)} places")
+    assert f"has {rows} inconsistencies. In {len(entries)} places" in found["Text and tables"]
     assert f"in {rows} places" in page
     assert f"In {len(entries)} places" in page
     # Published scores are in a panel of their own.
     status = next(item.message for item in shown if isinstance(item, Notice))
-    assert "Of the paper's models, none have been run." in status
+    assert "Of the paper's models, none were run." in status
     [picture] = [item for item in shown if isinstance(item, Picture)]
     panels: dict[str, set[str]] = {}
     for row in csv.DictReader(io.StringIO(picture.csv or "")):
         panels.setdefault(row["panel"], set()).add(row["system"])
     ours, theirs = panels.values()
-    assert ours == {"Small, tuned (= wide)", "Half", "None"}
+    assert ours == {"Small, tuned (= tuned, wide)", "Half", "None"}
     assert "Claude" in theirs
 
 

@@ -51,29 +51,29 @@ class Finding:
 _TRAINING: Final[tuple[Kind, ...]] = ("training",)
 
 VALIDATORS: Final[tuple[Validator, ...]] = (
-    Validator("nothing written", "3.1", "reject", rules.nothing_written),
-    Validator("text around the dialogue", "Fig. 11, A", "reject", rules.text_around),
+    Validator("no dialogue lines", "3.1", "reject", rules.nothing_written),
+    Validator("text outside the dialogue", "Fig. 11, A", "reject", rules.text_around),
     Validator("other speakers", "Fig. 11, A", "reject", rules.other_speakers),
     Validator("too few turns", "App. A.1; Fig. 11, A", "reject", rules.too_few_turns),
     Validator("too many turns", "4.2", "flag", rules.too_many_turns),
     Validator("turns do not alternate", "Fig. 11, A", "reject", rules.not_alternating),
     Validator("tag syntax", "Fig. 11, C", "reject", rules.tag_syntax),
     Validator("unknown labels", "Fig. 11, C", "reject", rules.unknown_labels),
-    Validator("tags in the text", "3.2", "reject", rules.tags_in_text, ("annotated",)),
-    Validator("tags of the Listener", "Fig. 11, C", "reject", rules.listener_tags, _TRAINING),
+    Validator("tags before annotation", "3.2", "reject", rules.tags_in_text, ("annotated",)),
+    Validator("tags on Listener turns", "Fig. 11, C", "reject", rules.listener_tags, _TRAINING),
     Validator("confirm without a crisis", "Fig. 12", "reject", rules.no_crisis, _TRAINING, "plan"),
-    Validator("other confirms", "Fig. 11, C", "reject", rules.other_confirms, _TRAINING, "plan"),
-    Validator("confirms on several turns", "Fig. 12", "reject", rules.scattered, _TRAINING),
     Validator(
-        "confirm outside its window", "Fig. 11, C", "reject", rules.window, _TRAINING, "plan"
+        "confirms differ from plan", "Fig. 11, C", "reject", rules.other_confirms, _TRAINING, "plan"
     ),
-    Validator("alert rules", "Fig. 12", "reject", rules.alerts, _TRAINING),
+    Validator("confirms on several turns", "Fig. 12", "reject", rules.scattered, _TRAINING),
+    Validator("confirm in another phase", "Fig. 11, C", "reject", rules.window, _TRAINING, "plan"),
+    Validator("several alerts, or a late one", "Fig. 12", "reject", rules.alerts, _TRAINING),
     Validator("alert without a crisis", "4.2", "flag", rules.lone_alert, _TRAINING, "plan"),
-    Validator("new crisis content", "Fig. 11, B", "reject", content.new_crisis, needs="post"),
+    Validator("crisis not in the post", "Fig. 11, B", "reject", content.new_crisis, needs="post"),
     Validator(
         "crisis words beyond the plan", "Fig. 11, B", "flag", content.unplanned, needs="alone"
     ),
-    Validator("copied post", "3.1", "reject", content.copied, needs="post"),
+    Validator("text copied from the post", "3.1", "reject", content.copied, needs="post"),
     Validator("repeated lines", "4.2", "reject", content.repeated),
     Validator("identifying detail", "Ethics", "reject", content.identifying),
     Validator("forbidden detail", "Ethics", "reject", content.forbidden),

@@ -86,7 +86,7 @@ def test_a_service_that_fails_in_every_way_loses_no_plan(
 
     frame = written(FEW, tmp_path, write).to_frame()
     assert frame["status"].tolist() == ["failed", "failed", "rejected", *["accepted"] * 5]
-    assert frame["reason"].iloc[2] == "nothing written"
+    assert frame["reason"].iloc[2] == "no dialogue lines"
     assert frame["attempts"].tolist() == [0, 0, 3, 2, 1, 1, 1, 1]
 
 
@@ -159,7 +159,7 @@ def test_a_writing_goes_on_where_it_was_and_ends_after_its_attempts() -> None:
     [plan] = plan_dialogues([post])
     writing = Writing(plan, post, attempts=2)
     made = [writing.answer(Answer("nothing of the kind"))]
-    assert (made[0].outcome, made[0].reason) == (Outcome.UNPARSED, "nothing written")
+    assert (made[0].outcome, made[0].reason) == (Outcome.UNPARSED, "no dialogue lines")
     again = Writing(plan, post, attempts=2, stored=made)
     assert again.taken == made
     assert again.prompt is not None

@@ -58,26 +58,29 @@ def test_a_dialogue_that_is_right_passes_all() -> None:
 @pytest.mark.parametrize(
     ("written", "names"),
     [
-        ("", {"nothing written"}),
-        (f"Here is the dialogue:\n\n{text()}", {"text around the dialogue"}),
+        ("", {"no dialogue lines"}),
+        (f"Here is the dialogue:\n\n{text()}", {"text outside the dialogue"}),
         (f"{text()}\nTherapist: Goodbye.", {"other speakers"}),
         (text().rsplit("\n", 1)[0], {"too few turns"}),
         (f"{text()}\nListener: Take care.", {"too many turns"}),
         (
             "Listener: Hello.\n" + text(),
-            {"too many turns", "turns do not alternate", "confirm outside its window"},
+            {"too many turns", "turns do not alternate", "confirm in another phase"},
         ),
         (text().replace(" TAG: alert", " tag: alert"), {"tag syntax"}),
-        (text(tags={7: "confirm_SH_soon"}), {"unknown labels", "other confirms"}),
-        (text(tags={6: "alert_ongoing", 7: "confirm_SH_ongoing"}), {"tags of the Listener"}),
-        (text(tags={}), {"other confirms"}),
+        (text(tags={7: "confirm_SH_soon"}), {"unknown labels", "confirms differ from plan"}),
+        (text(tags={6: "alert_ongoing", 7: "confirm_SH_ongoing"}), {"tags on Listener turns"}),
+        (text(tags={}), {"confirms differ from plan"}),
         (
             text(tags={5: "confirm_SH_ongoing", 7: "confirm_SH_ongoing"}),
             {"confirms on several turns"},
         ),
-        (text(tags={9: "confirm_SH_ongoing"}), {"confirm outside its window"}),
-        (text(tags={7: "confirm_SH_ongoing", 9: "alert_ongoing"}), {"alert rules"}),
-        (text().replace("It's the evenings.", "My boyfriend hits me."), {"new crisis content"}),
+        (text(tags={9: "confirm_SH_ongoing"}), {"confirm in another phase"}),
+        (
+            text(tags={7: "confirm_SH_ongoing", 9: "alert_ongoing"}),
+            {"several alerts, or a late one"},
+        ),
+        (text().replace("It's the evenings.", "My boyfriend hits me."), {"crisis not in the post"}),
         (text().replace("Hello there.", "I think I could try that."), {"repeated lines"}),
         (text().replace("Hello there.", "I saw it on reddit."), {"forbidden detail"}),
     ],
@@ -102,7 +105,7 @@ def test_rules_of_posts_without_a_crisis() -> None:
     assert found(one, post=CALM) == {"confirm without a crisis"}
     hint = text(tags={3: "alert_ongoing"}, crisis=False)
     assert found(hint, post=CALM) == {"alert without a crisis"}
-    assert found(text("annotated", {3: "alert_ongoing"}), "annotated") == {"tags in the text"}
+    assert found(text("annotated", {3: "alert_ongoing"}), "annotated") == {"tags before annotation"}
 
 
 def test_a_post_that_is_cut_into_lines_is_a_copy() -> None:
@@ -110,8 +113,8 @@ def test_a_post_that_is_cut_into_lines_is_a_copy() -> None:
     post, words, lines = Post("q", "", long, 0), long.split(), text(crisis=False).split("\n")
     for n in range(0, 15, 2):
         lines[n] = f"User: {' '.join(words[n : n + 8])}"
-    assert "copied post" in found("\n".join(lines), post=post)
-    assert "copied post" not in found(text(crisis=False), post=post)
+    assert "text copied from the post" in found("\n".join(lines), post=post)
+    assert "text copied from the post" not in found(text(crisis=False), post=post)
 
 
 @given(st.text(alphabet=st.sampled_from("UserListn:TAG; confirm_SH_ongoing\n-`*1"), max_size=200))
@@ -178,7 +181,7 @@ def test_attempts_without_a_line_are_no_duplicates_of_each_other() -> None:
         "none", tuple(Outcome(plan, None, [("No.", nothing)]) for plan in plan_dialogues(posts))
     )
     table = check_attempts(made, posts).set_index("validator")
-    assert table.loc["nothing written", "found"] == 3
+    assert table.loc["no dialogue lines", "found"] == 3
     assert table.loc["near-duplicate", "found"] == 0
 
 
