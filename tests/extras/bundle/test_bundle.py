@@ -117,6 +117,11 @@ def test_another_version_alone_is_said_and_is_no_failure(made: Path, corpus: Cor
     assert found.holds
 
 
+def test_a_bundle_with_earlier_names_of_columns_can_be_verified(made: Path, corpus: Corpus) -> None:
+    earlier = changed(made, "scores.json", lambda old: old.replace(b'"coverage"', b'"over"'))
+    assert verify(earlier, corpus).findings == []
+
+
 def test_other_scores_are_told_of_by_their_names(made: Path, corpus: Corpus) -> None:
     def better(content: bytes) -> bytes:
         scores = json.loads(content)
