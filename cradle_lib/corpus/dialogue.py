@@ -235,7 +235,8 @@ class Corpus:
         every = sum(dialogue.mask > 0 for dialogue in self)
         return (
             f"{unasked:,} gold label{'s are' if unasked > 1 else ' is'} not on user turns and so "
-            f"not scored. Therefore {asked:,} of {every:,} dialogues with gold labels are counted.",
+            f"not scored. {asked:,} of the {every:,} dialogues with gold labels have one on a user "
+            "turn.",
         )
 
     @property

@@ -1,4 +1,4 @@
-"""Statistics of a corpus (Tables 1 to 3, 7, 8 and 12 of the paper).
+"""Statistics of a corpus (Tables 1 to 3, 7 and 12 of the paper).
 
 Conventions:
     *Occurrences* count a label once for each row that has it, on all rows (Tables 3 and 12:
@@ -132,6 +132,7 @@ def corpus_statistics(corpus: Corpus) -> pd.DataFrame:
         raise CorpusError(f"{corpus.name} has no dialogues, expected at least one to count")
     dialogues, occurrences = dialogue_frame(corpus), label_frame(corpus)
     alert, confirm = dialogues["alerts"] > 0, dialogues["confirms"] > 0
+    both = alert & confirm
     past, asked = occurrences["temporal"] == "past", dialogues["user_turns"].sum()
     rows: list[tuple[str, str, float, str]] = [
         ("dialogues", "Dialogues", len(dialogues), "count"),
@@ -142,9 +143,9 @@ def corpus_statistics(corpus: Corpus) -> pd.DataFrame:
         ("ongoing_share", "Labels that are ongoing (%)", 1 - past.mean(), "share"),
         ("dialogues_with_alert", "Dialogues with an alert", alert.sum(), "count"),
         ("dialogues_with_confirm", "Dialogues with a confirm", confirm.sum(), "count"),
-        ("dialogues_with_both", "Dialogues with both", (alert & confirm).sum(), "count"),
+        ("dialogues_with_both", "Dialogues with an alert and a confirm", both.sum(), "count"),
         ("dialogues_with_neither", "Dialogues with neither", (~alert & ~confirm).sum(), "count"),
-        ("both_share", "Dialogues with both (%)", (alert & confirm).mean(), "share"),
+        ("both_share", "Dialogues with an alert and a confirm (%)", both.mean(), "share"),
         ("no_label_share", "Dialogues without a label (%)", (~alert & ~confirm).mean(), "share"),
     ]
     for name in ("labels", "alerts", "confirms"):

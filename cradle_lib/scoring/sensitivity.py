@@ -54,9 +54,9 @@ VARIANTS: Final = (
     Variant("Unusable answers are left out", Conventions(unparsed="exclude")),
     Variant("Orphan labels move to a user turn", Conventions(orphans="attach")),
     Variant("Orphan labels count as missed", Conventions(orphans="count")),
-    Variant("Macro F1 from macro precision and recall", Conventions(macro_f1="harmonic")),
+    Variant("Macro F1 is from macro precision and recall", Conventions(macro_f1="harmonic")),
     Variant("A label counts once per dialogue", first=True),
-    Variant(f"Macro over labels with {ENOUGH}+ gold labels", frequent=True),
+    Variant(f"Macro scores use labels with {ENOUGH}+ gold labels", frequent=True),
 )
 
 

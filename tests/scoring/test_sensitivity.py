@@ -83,5 +83,5 @@ def test_labels_counted_once_and_frequent_labels_are_those_by_hand(runs: list[Pr
     assert (plain["micro_recall"], plain["micro_precision"]) == pytest.approx((4 / 32, 4 / 33))
     # Only alert_ongoing occurs twenty times.
     truth, guess = ((m & AO) != 0 for m in (corpus.gold, run.masks))
-    often = values["Macro over labels with 20+ gold labels", "macro_f1"]
+    often = values["Macro scores use labels with 20+ gold labels", "macro_f1"]
     assert often == pytest.approx(f1_score(truth, guess))
