@@ -209,8 +209,9 @@ def _table(frame: pd.DataFrame, caption: str, layout: Layout, notes: tuple[str, 
         notes = tuple(note.replace(*_IN_WORDS) for note in notes)
     below = [*notes, *(f"Signature `{line}`." for line in signatures)]
     drawn = any(re.search(r"\|boot:[1-9]", line) for line in signatures)
-    if drawn and "low" in data and data["low"].notna().any():
-        below.append(RESAMPLED)
+    if drawn and "low" in data:
+        if data["low"].notna().any():
+            below.append(RESAMPLED)
         shares = data.get("unit", "share") != "count"
         alike = data["low"].eq(data["value"]) & data["high"].eq(data["value"])
         if (data["value"].notna() & (data["low"].isna() | alike) & shares).any():

@@ -38,9 +38,9 @@ def subgroups(
 
     Args:
         predictions: The run's answers for every user turn of its corpus.
-        by: ``timing`` and ``scenario`` (if the corpus knows them), ``length`` (thirds by user
-            turns), ``position`` (user turns, the last ones together so that each part has at
-            least 20 gold labels) or ``stage``.
+        by: ``timing`` and ``scenario`` (if the corpus knows them), ``length`` (split at the
+            tertiles of the number of user turns), ``position`` (user turns, the last ones together
+            so that each part has at least 20 gold labels) or ``stage``.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
         seed: Seed of the draws.
 
@@ -98,7 +98,10 @@ def _parts(predictions: Predictions, by: By, rows: Rows) -> dict[str, Rows]:
     if by == "position":
         place = positions(rows.dialogue_of) + 1
         spans = _position_spans(rows, place)
-        chosen = {f"User turn {_span(*s)}": (place >= s[0]) & (place <= s[1]) for s in spans}
+        chosen = {
+            f"User turn{'s' * (s[0] < s[1])} {_span(*s)}": (place >= s[0]) & (place <= s[1])
+            for s in spans
+        }
     elif by == "length":
         lengths = np.bincount(rows.dialogue_of, minlength=len(predictions.corpus))
         cuts = np.quantile(lengths, [1 / 3, 2 / 3], method="inverted_cdf")

@@ -337,6 +337,9 @@ def test_resampled_intervals_say_what_they_leave_out() -> None:
     one = pd.concat([frame, frame.assign(system="b", low=NAN, high=NAN)])
     one.attrs = {"signature": "cradle|n:600|boot:9@0|v0.1.0"}
     assert ALIKE in show(one, "All.", rows="system", columns="score").notes
+    none = show(one[1:], "All.", rows="system", columns="score").notes
+    assert ALIKE in none
+    assert RESAMPLED not in none
     counts = one.assign(unit=["share", "count"])
     assert ALIKE not in show(counts, "All.", rows="system", columns="score").notes
 
