@@ -44,6 +44,9 @@ _RATIOS: Final = {
     "needed_to_evaluate": ("tags", "correct_tags", 1.0, "number"),
     "repeats_per_alarm": ("repeats", "alarms", 1.0, "number"),
 }
+# Below this share of positive turns, an interval over dialogues would suggest too much: whether the
+# rates of this corpus hold there matters far more.
+_RARE: Final = 0.01
 
 
 def alarm_burden(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
@@ -107,8 +110,8 @@ def projected_precision(
         - ``prevalence`` (float): share of turns with a gold label; ``observed`` (bool): whether
           it is the corpus' own.
         - ``value``, ``low``, ``high`` (float): the predictive value, 0 to 1; NaN for a run that
-          flags nothing. Its 95 % interval takes a given prevalence as fixed; the interval for the
-          corpus itself includes its variation.
+          flags nothing. Its 95 % interval takes a given prevalence as fixed, and is NaN below 1 %;
+          the interval for the corpus itself includes its variation.
         - ``signature`` (str): the scoring settings.
     """
     own = float(np.mean(predictions.corpus.gold != 0)) if len(predictions.masks) else np.nan
@@ -130,6 +133,8 @@ def projected_precision(
             "signature": str(signature_of(predictions, draws=draws, seed=seed)),
         }
     )
+    rare = ~frame["observed"] & (frame["prevalence"] < _RARE)
+    frame.loc[rare, ["low", "high"]] = np.nan
     return signed(frame)
 
 

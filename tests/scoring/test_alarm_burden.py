@@ -76,10 +76,8 @@ def test_a_projected_precision_is_bayes_rule_on_the_counts() -> None:
     rare = Fraction(1, 2) * Fraction(1, 100)
     expected = [Fraction(1, 3), rare / (rare + Fraction(2, 6) * Fraction(99, 100))]
     assert frame["value"].tolist() == pytest.approx([float(share) for share in expected])
-    # A fixed prevalence is a monotone change of the odds of a flag, for the interval as well.
+    # Below one percent there is a value and no interval.
     run = run_of([[(AO, AO), (0, 0), (0, AO)], [(AO, 0), (0, 0), (0, 0)]] * 4)
-    frame = projected_precision(run, [0.01, 0.001], draws=41)
-    odds = frame[["value", "low", "high"]].map(lambda share: share / (1 - share)).iloc[1:]
-    prior = (1 - frame["prevalence"].iloc[1:]) / frame["prevalence"].iloc[1:]
-    found = odds.mul(prior, axis=0)
-    assert found.iloc[0].tolist() == pytest.approx(found.iloc[1].tolist())
+    frame = projected_precision(run, [0.01, 0.001], draws=50)
+    assert frame["value"].notna().all()
+    assert frame["low"].notna().tolist() == [True, True, False]
