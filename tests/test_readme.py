@@ -31,8 +31,9 @@ def counted(model: str) -> tuple[int, int, int, int]:
 def test_the_readme_says_the_same_of_the_model_that_ships() -> None:
     readme = " ".join((paths.ROOT / "README.md").read_text(encoding="utf-8").split())
     said = re.search(
-        r"all of its ([\d,]+) free answers are unparsed; with constrained decoding, which allows "
-        r"only valid answers, it predicts ([\d,]+) labels, of which ([\d,]+) are correct",
+        r"all of its ([\d,]+) unconstrained answers are unparsed; with constrained decoding, "
+        r"which allows only valid answers, it predicts ([\d,]+) labels, of which "
+        r"([\d,]+) are correct",
         readme,
     )
     assert said is not None

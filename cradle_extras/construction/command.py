@@ -42,8 +42,8 @@ def write(
     posts: Annotated[
         Path | None,
         typer.Option(
-            help="CSV, JSON lines or parquet with id, title, text, labels; default: those that "
-            "ship."
+            help="CSV, JSON lines or parquet with id, title, text, labels; default: the shipped "
+            "posts."
         ),
     ] = None,
     kind: KindOption = "training",
@@ -93,7 +93,9 @@ def write(
 
 @app.command()
 def check(
-    corpus: Annotated[str, typer.Argument(help="A file in the release's format, or a name.")],
+    corpus: Annotated[
+        str, typer.Argument(help="surrogate, hub, or a file in the release's format.")
+    ],
     kind: KindOption = "training",
     against: AgainstOption = None,
     as_json: opt.Json = False,

@@ -67,13 +67,13 @@ def export(
     split: opt.Split = "test",
     study: StudyOption = _STUDY,
     team: Annotated[
-        list[str] | None, typer.Option(help="Two names, such as A,B; once for each team.")
+        list[str] | None, typer.Option(help="A team's two annotators, such as A,B; once per team.")
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 2,
-    senior: Annotated[str, typer.Option(help="Who decides if no majority agrees.")] = "S",
-    seed: Annotated[int, typer.Option(help="Seed of the division into teams and rounds.")] = 0,
+    senior: Annotated[str, typer.Option(help="Name of who decides without a majority.")] = "S",
+    seed: Annotated[int, typer.Option(help="Seed of the assignment to teams and rounds.")] = 0,
     after: Annotated[
-        Path | None, typer.Option(help="Write the tasks of the stage after these annotations.")
+        Path | None, typer.Option(help="Imported annotations, to write the next stage's tasks.")
     ] = None,
 ) -> None:
     """Write the interface and the tasks of a study, or those of its next stage."""

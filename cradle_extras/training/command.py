@@ -24,11 +24,11 @@ def train(
     folder: Annotated[Path, typer.Option("--out", help="Folder for checkpoints and the result.")],
     corpus: opt.Corpus = "surrogate",
     dev: Annotated[
-        Path | None, typer.Option(help="The dev split, for a corpus that is a file.")
+        Path | None, typer.Option(help="The dev split, if the corpus is a file.")
     ] = None,
     test: Annotated[
         Path | None,
-        typer.Option(help="The test split of such a corpus, to check for shared dialogues."),
+        typer.Option(help="Its test split, to check for shared dialogues."),
     ] = None,
     recipe: Annotated[
         str, typer.Option(help=f"{', '.join(recipe_names())}, or a YAML file.")

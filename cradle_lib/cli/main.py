@@ -30,7 +30,7 @@ CORE: Final = (
     Command("compare", f"{_COMMANDS}.compare:compare", "Test runs against the first.", _SCORE),
     Command("data", f"{_COMMANDS}.data:app", "Check, convert and fetch corpora.", _BOOK),
     Command("prompts", f"{_COMMANDS}.prompts:app", "List or show prompt templates.", _BOOK),
-    Command("fork", f"{_COMMANDS}.fork:fork", "Copy a notebook into your own page.", _BOOK),
+    Command("fork", f"{_COMMANDS}.fork:fork", "Make a page for your own model.", _BOOK),
 )
 
 
@@ -67,7 +67,7 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Take the options that precede a command."""
 
 
 def main() -> None:

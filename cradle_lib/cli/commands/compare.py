@@ -36,7 +36,7 @@ def compare(
     seed: Annotated[int, typer.Option(help="Seed of the permutations.")] = 0,
     as_json: opt.Json = False,
 ) -> None:
-    """Test whether runs differ from the first one; with --json in the F1 of each label too."""
+    """Test whether runs differ from the first one; --json adds the F1 of each label."""
     loaded = load_corpus(corpus, split)
     found = [_load(run, loaded, partial=common) for run in runs]
     if common:

@@ -21,7 +21,7 @@ app = typer.Typer(help="Check, convert and fetch corpora.", no_args_is_help=True
 
 @app.command()
 def check(
-    path: Annotated[str, typer.Argument(help="A file in the release's format, or a corpus' name.")],
+    path: Annotated[str, typer.Argument(help="surrogate, hub, or a file in the release's format.")],
     paper: Annotated[
         bool, typer.Option("--paper", help="Compare with the published counts of the test split.")
     ] = False,
@@ -94,17 +94,17 @@ def convert(
     text: Annotated[str | None, typer.Option(help="Column with the text.")] = None,
     dialogue: Annotated[
         str | None,
-        typer.Option(help="Column with the dialogue's id; `file`: the file is one dialogue."),
+        typer.Option(help="Column with the dialogue's id, or `file` for one dialogue."),
     ] = None,
     labels: Annotated[
-        str | None, typer.Option(help="Column with labels; `none`: leave labels out.")
+        str | None, typer.Option(help="Column with labels, or `none` to ignore labels.")
     ] = None,
     encoding: Annotated[
         str | None, typer.Option(help="Encoding of the file, such as windows-1252 or utf-16-le.")
     ] = None,
     consecutive: Annotated[
         str,
-        typer.Option(help="Messages of one speaker in a row: joined to one utterance, or turns."),
+        typer.Option(help="Consecutive messages of one speaker: joined, or kept as turns."),
     ] = "joined",
 ) -> None:
     """Convert dialogues in another form into the release's format.

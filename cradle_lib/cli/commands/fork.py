@@ -16,7 +16,7 @@ from cradle_lib.errors import BookError
 def fork(
     name: Annotated[str, typer.Argument(help="Name of the notebook and of its page.")],
 ) -> None:
-    """Copy the notebook "Add a model" into a page of your own, and add it to the book."""
+    """Copy the notebook "Add a model" under a new name, and add its page to the book."""
     if not paths.CHECKOUT:
         raise BookError(
             "the book is not part of an installed wheel. Unpack the source distribution, and run "

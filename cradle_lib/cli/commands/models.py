@@ -14,7 +14,7 @@ from cradle_lib.detection.journal import made_runs
 def models(as_json: opt.Json = False) -> None:
     """List the models of models.yml, and over which corpora each has been run.
 
-    Unfinished runs are included. A history setting that is not the paper's is named.
+    Unfinished runs are included. History settings other than the paper's are shown.
     """
     registry = load_registry()
     made = made_runs(paths.SHIPPED_RUNS, paths.RUNS)

@@ -36,7 +36,8 @@ def infer(
         str | None, typer.Option(help="i/n: the i-th of n parts, counted from 0.")
     ] = None,
     folder: Annotated[
-        Path, typer.Option("--out", help="Folder for journals.", show_default="runs")
+        Path,
+        typer.Option("--out", help="Folder for journals, or a .jsonl file.", show_default="runs"),
     ] = paths.RUNS,
     max_cost: opt.MaxCost = None,
     yes: opt.Yes = False,

@@ -24,7 +24,7 @@ from cradle_lib.scoring.scores import OVERALL
 def score(
     journals: Annotated[
         list[Path],
-        typer.Argument(help="A run's journal, or all its shards; or bundles, one run each."),
+        typer.Argument(help="The journal or all shards of one run, or bundles."),
     ],
     corpus: opt.Corpus = "surrogate",
     split: opt.Split = "test",
