@@ -72,8 +72,9 @@ def update(
     try:
         while True:
             # A page that is up to date makes the next ones ready at once.
-            while ready := order.get_ready():
-                for page in map(by_name.__getitem__, ready):
+            while ready := [by_name[name] for name in order.get_ready()]:
+                # Pages for whose artefacts others wait come first.
+                for page in sorted(ready, key=lambda page: not page.provides):
                     found = ingredients.of(page)
                     reason = ingredients.stale(page, found)
                     if reason is None:
