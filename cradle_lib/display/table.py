@@ -38,9 +38,7 @@ Names = str | Sequence[str]
 _IN_WORDS: Final = ("In words: ", "The first signature in words: ")
 _FOLDED: Final = ("Signature `", *_IN_WORDS)
 #: The note on intervals over dialogues.
-RESAMPLED: Final = (
-    "Intervals cover the sampling of dialogues, not the variation between runs of a system."
-)
+RESAMPLED: Final = "Intervals cover the sampling of dialogues only."
 #: The note on values without an interval.
 ALIKE: Final = (
     "No interval: the value is the same in at least 95 % of the draws, "
