@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Self
 
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection.engine import Emit, Engine, Options, Questions
+from cradle_lib.detection.engine import Emit, Engine, Options, Questions, failure
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.neutralise import neutralise
 from cradle_lib.detection.session import Answer, Prompt
-from cradle_lib.errors import EngineError
+from cradle_lib.errors import CradleError, EngineError
 from cradle_lib.labels import LABELS, format_mask
 
 _HELD_OUT: Final = ("test", "dev", "validation")
@@ -61,10 +61,15 @@ class Learner(Engine):
         while prompts := [each.prompt for each in waiting if each.prompt is not None]:
             waiting = [each for each in waiting if each.prompt is not None]
             started = time.perf_counter()
-            found = self.labels(prompts)
+            try:
+                answers = [Answer(text) for text in self.labels(prompts)]
+            except CradleError:
+                raise
+            except Exception as error:  # Such as a train split with too few words to learn from.
+                answers = [failure(error)] * len(prompts)
             seconds = (time.perf_counter() - started) / len(prompts)
-            for session, text in zip(waiting, found, strict=True):
-                emit(session.answer(Answer(text, seconds=seconds)))
+            for session, answer in zip(waiting, answers, strict=True):
+                emit(session.answer(replace(answer, seconds=seconds)))
 
 
 class Tfidf(Learner):

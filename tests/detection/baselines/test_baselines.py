@@ -15,7 +15,7 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.corpus.release import write_release
-from cradle_lib.detection import load_predictions, load_registry
+from cradle_lib.detection import Outcome, load_predictions, load_registry, read_journal
 from cradle_lib.detection.baselines.keyword import Keyword
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
@@ -174,6 +174,18 @@ def test_tfidf_without_a_train_split_says_where_it_looked(corpus: Corpus, tmp_pa
     alone = load_corpus(str(tmp_path / "test.csv"))
     with pytest.raises(EngineError, match=r"none beside .*test.csv"):
         run(load_registry()["tfidf"], alone, out=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["tfidf", "tfidf-history"])
+def test_a_train_split_with_too_few_words_fails_questions(name: str, tmp_path: Path) -> None:
+    for part, texts in {"train": ("alpha", "beta"), "test": ("gamma", "delta", "eta")}.items():
+        rows = "".join(f"0,User: {text},\n" for text in texts)
+        (tmp_path / f"{part}.csv").write_text(f"turn_id,text,labels\n{rows}")
+    corpus = load_corpus(str(tmp_path / "test.csv"))
+    with pytest.raises(EngineError, match=r"3 questions in a row raised .*no terms remain"):
+        run(load_registry()[name], corpus, out=tmp_path)
+    _, [*stored] = read_journal(tmp_path / corpus.name / f"{name}.jsonl")
+    assert {prediction.outcome for prediction in stored} == {Outcome.FAILED}
 
 
 @pytest.mark.parametrize("history", ["self", "none"])
