@@ -206,7 +206,7 @@ def _differences(stated: Any, derived: Any) -> Iterator[str]:
         if place.rpartition(", ")[2] in _RENAMED:
             continue
         claim, found = claims.get(place), again.get(place)
-        if isinstance(claim, float) and isinstance(found, float):
+        if isinstance(claim, float | int) and isinstance(found, float):
             same = math.isclose(claim, found, rel_tol=_NEAR, abs_tol=_NEAR)
         else:
             # A signature ends with the version, which is a finding of its own.

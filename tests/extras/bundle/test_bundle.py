@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import zipfile
@@ -120,6 +121,11 @@ def test_another_version_alone_is_said_and_is_no_failure(made: Path, corpus: Cor
 def test_a_bundle_with_earlier_names_of_columns_can_be_verified(made: Path, corpus: Corpus) -> None:
     earlier = changed(made, "scores.json", lambda old: old.replace(b'"coverage"', b'"over"'))
     assert verify(earlier, corpus).findings == []
+
+
+def test_whole_numbers_may_be_written_without_a_point(made: Path, corpus: Corpus) -> None:
+    whole = changed(made, "scores.json", lambda old: re.sub(rb": (\d)\.0\b", rb": \1", old))
+    assert verify(whole, corpus).findings == []
 
 
 def test_other_scores_are_told_of_by_their_names(made: Path, corpus: Corpus) -> None:
