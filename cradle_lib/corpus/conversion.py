@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from cradle_lib.corpus.dialogue import Corpus, valid_unicode
-from cradle_lib.corpus.forms import ABOUT, NAMED, TABLE, TRANSCRIPT, TURN, read_source
+from cradle_lib.corpus.forms import ABOUT, NAMED, SEPARATORS, TABLE, TRANSCRIPT, TURN, read_source
 from cradle_lib.corpus.release import COLUMNS, build_corpus, read_mask, whole_number, write_release
 from cradle_lib.corpus.tables import brief
 from cradle_lib.errors import CorpusError
@@ -180,6 +180,8 @@ def _find_columns(messages: pd.DataFrame, options: Mapping[str, str | None]) -> 
         if len(fitting) > 1 or (not fitting and (option or kind == "text")):
             problem = f"{len(fitting)} columns could be the {kind}, expected one"
             hint = "Keep one." if kind == "turn" else f"Name it: --{kind} COLUMN."
+            if not fitting and any(mark in column for column in columns for mark in SEPARATORS):
+                hint += " Put quotes around a column name that contains a separator."
             raise CorpusError(f"{problem}; found {', '.join(fitting or columns):.200}", hint=hint)
         if fitting:
             found[kind] = fitting[0]

@@ -6,6 +6,7 @@ Reads only: :mod:`.conversion` decides which speaker is the User and what a colu
 from __future__ import annotations
 
 import codecs
+import csv
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -26,7 +27,8 @@ NAMED: Final = re.compile(r"\A\s*([^\W\d_][^:\uff1a\n]{0,39})[:\uff1a](?!//)(.*)
 TURN: Final = "turn"
 #: Start of the name of a column with a field of the dialogue, not of the message.
 ABOUT: Final = "dialogue."
-_SEPARATORS: Final = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
+#: Separators of a table, with their names.
+SEPARATORS: Final = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 _JSON_START: Final = re.compile(r'\s*(\{\s*["}]|\[\s*[\[{])')
 
 
@@ -72,11 +74,13 @@ def read_source(path: Path, encoding: str | None = None) -> Source:
             lines = lines[~blank]
             turns = lines.groupby(blank.cumsum()).cumcount()
             return Source(TRANSCRIPT, lines.assign(**{TURN: turns}), details)
-        # Not as pandas finds a separator, which can be a letter, or a comma within a name.
-        header = re.sub('"[^"]*"', "", text.lstrip().splitlines()[0])
-        separator = max(_SEPARATORS, key=header.count)
+        separator = ","
+        with suppress(csv.Error):  # A table with one column has no separator.
+            # The detection of pandas, which on its own also takes letters for separators.
+            header = text.lstrip().splitlines()[0]
+            separator = csv.Sniffer().sniff(header, "".join(SEPARATORS)).delimiter
         table = pd.DataFrame(read_csv(text, separator), dtype=object)
-        return Source(TABLE, table, details | {"separator": _SEPARATORS[separator]})
+        return Source(TABLE, table, details | {"separator": SEPARATORS[separator]})
     except CorpusError as error:
         raise error.located(path) from None
     except UnicodeEncodeError:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 ENDINGS: Final = (".parquet", ".csv", ".json", ".jsonl", ".ndjson")
 Columns = Mapping[str, Sequence[Any]]
 _FIX_FIELDS: Final = (
-    "Was the file cut off? Or put quotes around a text with the separator in it, and look for a "
-    "quote that is not closed or not doubled."
+    "Was the file cut off? Or put quotes around a text or column name with a separator in it, and "
+    "look for a quote that is not closed or not doubled."
 )
 
 
