@@ -296,7 +296,10 @@ def find_engine(name: str) -> type[Engine]:
     """
     entry = _installed().get(name)
     if entry is None:
-        raise RegistryError(f"no engine {name!r}; there are: {', '.join(sorted(_installed()))}")
+        raise RegistryError(
+            f"no engine {name!r}; there are: {', '.join(sorted(_installed()))}. "
+            "After adding an entry point, install its package again."
+        )
     try:
         engine: type[Engine] = entry.load()
     except Exception as error:  # Whatever the code of another package raises.

@@ -13,6 +13,9 @@ and counted (:func:`needs_cleaning`), with these additions:
 Every other answer is ``unparsed``: if a line contains any other word, if ``none`` and a label are
 given together, and if nothing is given. It predicts nothing, keeps its raw text, and is counted
 beside every score.
+
+:mod:`.journal` reads stored answers again with these rules and refuses a journal if the labels
+differ, so a change here can make older journals unreadable.
 """
 
 from __future__ import annotations

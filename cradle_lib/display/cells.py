@@ -31,7 +31,8 @@ UNITS: Final = {
     "dollars": (1, "", 2),
     "p": (1, "", 3),
 }
-#: Scores, whose names are written as words: "Micro F1".
+#: Names of scores, which tables write as words: "Micro F1". The same as those of `scoring.scores`,
+#: which this package does not import.
 SCORES: Final = (
     *("exact_match", "jaccard", "micro_precision", "micro_recall", "micro_f1"),
     *("macro_precision", "macro_recall", "macro_f1", "precision", "recall", "f1"),
@@ -111,7 +112,7 @@ def clean(text: str) -> str:
 def words(name: str) -> str:
     """Writes the name of a column or a score as words: ``micro_f1`` becomes "Micro F1"."""
     text = clean(name.replace("_", " "))
-    return (text[:1].upper() + text[1:]).replace(" f1", " F1")
+    return re.sub(r"\bf(?=\d)", "F", text[:1].upper() + text[1:])
 
 
 def with_code(sentence: str) -> str:
