@@ -95,7 +95,7 @@ def test_shares_of_no_units_are_undefined_and_confirm_level_has_fourteen_labels(
 
 
 def test_tables_write_the_name_of_every_score_as_words() -> None:
-    assert SCORES == (*OVERALL, *PER_LABEL)
+    assert (*OVERALL, *PER_LABEL) == SCORES
     assert [words(name) for name in ("micro_f1", "f1", "micro_f2")] == [
         "Micro F1",
         "F1",
