@@ -2,21 +2,21 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# Only files with the hashes of a lock; it lists what each of them depends on.
+# Install only files with the hashes of a lock file. It lists all dependencies.
 HASHED := --require-hashes --no-deps
-# uv unpacks in seconds what takes pip minutes. It does not read pip's settings: where it finds no
-# file, as behind a mirror that only pip knows, pip installs.
+# uv is much faster than pip, but does not read pip's settings. Where uv finds no file (a mirror
+# configured for pip only), pip installs.
 UV := $(BIN)/uv pip install --quiet --no-cache --python
 define install
 { $(PIP) $(HASHED) --only-binary :all: --requirement requirements/uv.lock && $(UV) $(BIN)/python $(HASHED) $(1); } \
   || { echo "uv could not install; now with pip:" && $(PIP) $(HASHED) $(1); }
 endef
 WORKERS ?= 2
-# Where it is set, each of a hundred processes would compile the library anew.
+# If it is set, each of the tests' many processes compiles the library again.
 unexport PYTHONDONTWRITEBYTECODE
 LABEL_STUDIO := $(or $(CRADLE_CACHE),.cache)/label-studio
 
-# An active environment that has the book's packages builds it; otherwise it is said why not.
+# Build the book in the active environment if it has the book's packages; otherwise print the reason.
 ACTIVE := $(or $(VIRTUAL_ENV),$(CONDA_PREFIX))
 ifneq ($(and $(ACTIVE),$(filter book,$(or $(MAKECMDGOALS),book))),)
 ifneq ($(abspath $(ACTIVE)),$(abspath .venv))
@@ -34,19 +34,19 @@ endif
 help:
 	@echo "make book   build the report into book/_build/html (the first run installs what it needs)"
 	@echo "make test   run the tests"
-	@echo "make test-shipped   make the files that ship once more, and compare"
-	@echo "make test-hostile   attack with damaged files, steering texts and kills (CRADLE_HOSTILE_CASES=20000: longer)"
-	@echo "make test-slurm   run in shards on a real SLURM on loopback (packages slurm-wlm and munge, root)"
-	@echo "make test-labelstudio   annotate in a real Label Studio (installs 1 GB of its own)"
-	@echo "make lint   check style, annotations and the lock"
-	@echo "make bench  measure speed against other ways to do the same"
-	@echo "make clean  remove everything that can be made again, but never a run's answers"
+	@echo "make test-shipped   generate the shipped files again and compare them"
+	@echo "make test-hostile   test with damaged files, prompt injections and kills (CRADLE_HOSTILE_CASES=20000: longer)"
+	@echo "make test-slurm   run shards on a real local SLURM (needs slurm-wlm, munge and root)"
+	@echo "make test-labelstudio   annotate in a real Label Studio (installs 1 GB)"
+	@echo "make lint   check style and types"
+	@echo "make bench  compare the speed with other implementations"
+	@echo "make clean  remove everything that can be generated again; keeps the answers of runs"
 
 book: $(if $(BOOK_BIN),,.venv/.book)
 	$(or $(BOOK_BIN),$(BIN))/jupyter-book build --warningiserror --keep-going book/
 
-# The tests of a file share what is costly: a site, a server, pages that were walked through once. Files
-# are begun in their order, not those with the most tests first: the longest have few tests.
+# One worker runs a whole file, because its tests share expensive fixtures (a site, a server). Files are not
+# sorted by their number of tests, because the slowest files have few.
 test: .venv/.dev
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -62,7 +62,7 @@ test-slurm: .venv/.dev
 test-labelstudio: .venv/.dev $(LABEL_STUDIO)/bin/label-studio
 	$(BIN)/python -m pytest -m labelstudio tests/extras/label_studio/test_label_studio.py
 
-# A server of its own, far too heavy to share an environment with.
+# Label Studio has too many dependencies to share an environment.
 STUDIO := --constraint tests/extras/label_studio/label-studio.lock label-studio==1.23.2
 $(LABEL_STUDIO)/bin/label-studio: tests/extras/label_studio/label-studio.lock | .venv/.dev
 	$(PYTHON) -m venv $(LABEL_STUDIO)
@@ -82,9 +82,9 @@ clean:
 	rm -rf .venv .cache book/_build book/sections .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Resolves all extras together, so that no two of them can ask for different versions; then lists the
-# hashes of all files of what the two commands install. Torch and the libraries of its CUDA build have
-# none: which build a machine needs, and where it comes from, depends on the machine.
+# Resolves all extras together, so that their versions can't conflict. Then lists the hashes of all files
+# that `make book` and `make test` install, except torch and its CUDA libraries: their build and source
+# depend on the machine.
 COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header
 SIMPLER := sed "s/python_full_version < '3\.14' and platform_python_implementation == 'CPython' and //; s/ ; sys_platform != 'emscripten' .$$/ \\\\/"
 lock:
@@ -108,13 +108,13 @@ lock:
 	@$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11, 3.12 or 3.13 is needed, this is %s: make PYTHON=python3.12" % sys.version.split()[0])'
 	$(PYTHON) -m venv .venv
 
-# A reader of the book needs no deep-learning stack; a developer needs everything.
+# Building the book needs no deep-learning packages; development needs all packages.
 .venv/.book: pyproject.toml requirements/uv.lock requirements/book.lock | .venv/bin/python
 	$(call install,--requirement requirements/book.lock)
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# All but torch is there when the second line asks for the rest.
+# The first line installs everything but torch, the second line the rest.
 .venv/.dev: pyproject.toml requirements.lock requirements/uv.lock requirements/book.lock requirements/dev.lock | .venv/bin/python
 	$(call install,--requirement requirements/book.lock --requirement requirements/dev.lock)
 	$(PIP) --constraint requirements.lock --no-build-isolation --editable '.[book,local,api,cluster,annotation,inspect,train,dev]'

@@ -1,1 +1,1 @@
-"""What makes files that ship, once; no part of the library."""
+"""Programs that generate the shipped files; not part of the library."""

@@ -1,6 +1,6 @@
-"""Says why an active environment can't build the book; nothing if it can.
+"""Prints why the active environment can't build the book, or nothing if it can.
 
-Run by the Makefile with that environment's own Python, which may be any version with any packages.
+The Makefile runs this with the environment's own Python: any version, with any packages.
 """
 
 import os
@@ -9,9 +9,9 @@ from importlib import metadata
 
 
 def main() -> None:
-    """Prints one sentence, or nothing."""
+    """Prints the first reason found, in one line, or nothing."""
     here = sys.prefix
-    if sys.version_info < (3, 11):  # noqa: UP036 - it is another Python than the project's
+    if sys.version_info < (3, 11):  # noqa: UP036 - not the project's Python
         _say(f"{here} has Python {sys.version.split()[0]}, 3.11 or newer is needed")
         return
     try:

@@ -1,6 +1,6 @@
-"""Brings the checksums in the surrogate's description up to date: ``python -m tools.croissant``.
+"""Updates the checksums in the surrogate's metadata: ``python -m tools.croissant``.
 
-``croissant.json`` describes the surrogate in Croissant, the metadata of data sets.
+``croissant.json`` describes the surrogate in Croissant, a metadata format for data sets.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FILE: Final = paths.SURROGATE / "croissant.json"
 
 
 def describe() -> dict[str, Any]:
-    """Gives the description, with the checksums that the files have now."""
+    """Returns the metadata with the checksums of the present files."""
     lines = (paths.SURROGATE / SUMS).read_text(encoding="ascii").splitlines()
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     description: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))

@@ -1,8 +1,8 @@
 """Simulates how often 95 % intervals contain the true F1: ``python -m tools.interval_coverage``.
 
-A label is gold in a few of 600 dialogues. Four in ten of its gold labels are found, and there are
-as many wrong predictions as missed gold labels, so that the true F1 is 0.4. The table in
-``data/simulations`` has the share of simulated samples whose interval contains it.
+A label is gold in a few of 600 dialogues. 40 % of its gold labels are found, and false positives
+are as frequent as false negatives, so that the true F1 is 0.4. The table in ``data/simulations``
+has the share of simulated samples whose interval contains 0.4.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ DRAWS: Final = 400
 SEED: Final = 0
 _DIALOGUES: Final = 600
 _F1: Final = 0.4
-# Share of the occurrences (gold labels and wrong predictions) that are true positives.
+# Share of the occurrences (gold labels and false positives) that are true positives.
 _JACCARD: Final = _F1 / (2 - _F1)
-# Gold labels expected in all, in each dialogue that has any, and their intraclass correlation.
+# Expected gold labels; occurrences per dialogue that has any; intraclass correlation.
 _CASES: Final = (
     (4, 1, 0.0),
     (8, 1, 0.0),
@@ -44,8 +44,8 @@ def simulate(*, trials: int = TRIALS, draws: int = DRAWS, seed: int = SEED) -> p
     Returns:
         One row for each case and method: ``gold`` (gold labels expected), ``per_dialogue``
         (occurrences in each dialogue that has any), ``correlation`` (intraclass correlation of
-        being right), ``method``, ``value`` (share of the samples whose interval contains the true
-        F1; an interval without width contains nothing) and ``width`` (the median width).
+        correctness), ``method``, ``value`` (share of the samples whose interval contains the true
+        F1; an interval of zero width contains nothing) and ``width`` (the median width).
     """
     generator = np.random.default_rng(seed)
     rows = []
@@ -65,8 +65,8 @@ def simulate(*, trials: int = TRIALS, draws: int = DRAWS, seed: int = SEED) -> p
 def _sample(
     gold: int, per_dialogue: int, correlation: float, draws: int, generator: np.random.Generator
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Draws one sample, and gives its percentile and its Wilson interval."""
-    # As many wrong predictions as missed gold labels come on top.
+    """Draws one sample and returns its percentile interval and its Wilson interval."""
+    # Gold labels, plus as many false positives as false negatives.
     occurrences = gold * (2 - _F1)
     size = generator.binomial(_DIALOGUES, occurrences / per_dialogue / _DIALOGUES)
     chance: Any = _JACCARD
@@ -75,7 +75,7 @@ def _sample(
         chance = generator.beta(_JACCARD * scale, (1 - _JACCARD) * scale, size=size)
     tp = generator.binomial(per_dialogue, chance, size=size)
     low, high = wilson_f1(tp, per_dialogue - tp)
-    # Dialogues with the same true positives are alike; the last kind has no occurrence.
+    # Dialogues with equal true positives are interchangeable; the last kind has no occurrence.
     kinds = np.bincount(tp, minlength=per_dialogue + 1)
     shares = np.append(kinds, _DIALOGUES - size) / _DIALOGUES
     drawn = generator.multinomial(_DIALOGUES, shares, size=draws)[:, :-1]
@@ -92,7 +92,7 @@ def _f1(drawn: NDArray[np.int64], per_dialogue: int) -> Floats:
 
 
 def write(path: Path = FILE) -> None:
-    """Writes the table that ships."""
+    """Writes the shipped table."""
     table = simulate()
     with replacing(path) as part:
         table.to_csv(part, index=False, float_format="%.4f", lineterminator="\n")

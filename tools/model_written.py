@@ -1,8 +1,9 @@
-"""Has the embedded model write all shipped posts through a real server, for ``data/construction``.
+"""Has the embedded model write the dialogues in ``data/construction``: ``tools.model_written``.
 
-``python -m tools.model_written``: both kinds, with a grammar that forces the form and without.
-Stopped or killed, it goes on where it was. What is there is then shipped: journal and plans of each
-set, without details that the validator forbids.
+Run with ``python -m tools.model_written [STEP ...]``. It makes four sets from the shipped posts,
+through a real server: training and annotated dialogues, each with and without a grammar that forces
+the form. It resumes after a stop or kill. After each step it copies the journal, record and plans
+of each set, and replaces details that the validator forbids.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ from cradle_lib.detection import Options
 from cradle_lib.files import replacing
 
 OUT: Final = paths.RUNS / "construction"
-# Which sets are made, and how often a dialogue is asked for.
+# The sets: kind of dialogue, with grammar or free, and attempts per dialogue.
 SETS: Final[tuple[tuple[Kind, str, int], ...]] = (
     ("training", "grammar", 2),
     ("training", "free", 1),
     ("annotated", "grammar", 1),
     ("annotated", "free", 1),
 )
-# All sets grow together, so that a run that is stopped has something of each.
+# Posts per set after each step. All sets grow together, so that a stopped run has some of each.
 STEPS: Final = (6, 12, 24, 60)
 
 
 def main(steps: Sequence[int]) -> None:
-    """Makes the sets, as many posts of each as the steps say one after the other."""
+    """Makes the sets: ``steps`` are the numbers of posts per set, in ascending order."""
     posts = load_posts()
     with serving() as address:
         for step in steps:
             for kind, form, attempts in SETS:
                 name = f"{kind}-{form}"
-                # llama.cpp's grammar fixes number and order of lines, speakers, and how tags are
-                # written, but not the text.
+                # llama.cpp's grammar fixes the number of lines, the order of speakers and the
+                # form of tags, but not the text.
                 grammar = Path(__file__).with_name(f"{kind}.gbnf").read_text(encoding="utf-8")
                 forced = {"grammar": grammar} if form == "grammar" else {}
                 made = construct(
@@ -57,7 +58,7 @@ def main(steps: Sequence[int]) -> None:
                     options=Options(concurrency=1),
                     temperature=0.7,
                     max_new_tokens=400,
-                    # It repeats itself for ever otherwise.
+                    # Without it, the model repeats itself until the token limit.
                     extra={"repeat_penalty": 1.1, **forced},
                 )
                 out.print(repr(made), markup=False)
@@ -65,7 +66,7 @@ def main(steps: Sequence[int]) -> None:
 
 
 def ship(folder: Path, target: Path) -> None:
-    """Copies plans, record and journal; what is forbidden is replaced, and still found."""
+    """Copies plans, record and journal; forbidden details are replaced by a placeholder."""
     for name in ("plans.csv", "record.json"):
         with replacing(target / name) as part:
             part.write_bytes((folder / name).read_bytes())
@@ -75,7 +76,7 @@ def ship(folder: Path, target: Path) -> None:
 
 def _mild(line: str) -> str:
     content = json.loads(line)
-    # The lower case is searched; none of the letters changes its length here.
+    # Searches the lower-case answer; positions stay valid, because no letter changes its length.
     answer = content.get("answer", "")
     for found in reversed(list(forbidden_detail().finditer(answer.lower()))):
         answer = f"{answer[: found.start()]}{LEFT_OUT}{answer[found.end() :]}"

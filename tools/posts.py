@@ -47,7 +47,7 @@ ENDINGS: Final = (
 
 
 def make_posts() -> list[dict[str, str]]:
-    """Makes the posts: the same for the same phrases."""
+    """Makes the posts; the same phrases give the same posts."""
     bank = Bank.load(paths.PHRASES)
     rng = random.Random(f"{SEED} posts")
     names = {confirm: name for name, confirm in BENCH_LABELS.items()}

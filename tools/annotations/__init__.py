@@ -1,1 +1,1 @@
-"""The annotations that ship with the surrogate: simulated once, stored, and tested to be so."""
+"""Simulates the annotations that ship with the surrogate; a test compares them with the files."""

@@ -23,19 +23,19 @@ from tools.annotations.simulation import SEED, simulate
 def build_annotations(folder: Path = SHIPPED, seed: int = SEED) -> Annotations:
     """Simulates the study on the surrogate's test split and writes its exports.
 
-    The same corpus and seed give the same bytes. Exports of people who are not in the study
-    any more are removed.
+    The same corpus and seed give the same bytes. Exports of people who are no longer in the study
+    are removed.
 
     Args:
-        folder: Where to write; made if it is missing.
-        seed: Start of all choices. The shipped files come from the default.
+        folder: Output folder; created if it is missing.
+        seed: Random seed. The shipped files come from the default.
 
     Returns:
-        The annotations, as they are read back from what was written.
+        The annotations, as read back from the written exports.
 
     Raises:
-        CorpusError: If the surrogate can't be read.
-        CorpusError: If the outcomes can't be reached on it.
+        CorpusError: If the surrogate can't be read, or the planned outcomes can't be reached
+            with its dialogues.
     """
     corpus = load_corpus("surrogate", "test")
     study, annotations = simulate(corpus, seed)
@@ -85,7 +85,7 @@ def _exported(
 
 
 def region(turn_id: int, mask: int, text: str) -> dict[str, Any]:
-    """Writes the result of one labelled turn as Label Studio's editor does."""
+    """Builds the result of one labelled turn in the form of Label Studio's editor."""
     return {
         "id": f"turn{turn_id}",
         "from_name": CONTROL,
@@ -104,7 +104,7 @@ def region(turn_id: int, mask: int, text: str) -> dict[str, Any]:
 
 
 def write_export(tasks: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Writes tasks with annotations, gzipped, the same bytes for the same content."""
+    """Writes annotated tasks as gzipped JSON; the same content gives the same bytes."""
     text = json.dumps(list(tasks), ensure_ascii=False, separators=(",", ":"))
     with replacing(path) as part:
         part.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))

@@ -1,11 +1,11 @@
-"""How a simulated annotator differs from gold.
+"""Noise model: how a simulated annotator's labels differ from gold.
 
-Each kind of difference has a rate for each label that it can touch, chosen after what the
-paper reports: alerts are missed, or given too early; passive ideation is taken for active, or
-the other way round; ongoing is taken for past; a confirm is put a user turn too early or too
-late, held back as an alert, or missed. Now and then an alert is given where there is none.
+Each kind of difference has a rate, chosen after the paper's report: alerts are missed, or placed
+too early or too late; passive and active ideation are swapped; ongoing and past are swapped; a
+confirm is moved by one or two user turns, replaced by an alert, or missed; and an alert is added
+where gold has none.
 
-Nothing here claims to be how clinicians err. It is a stand-in, so that the study can be run.
+The model does not describe the errors of clinicians. It only makes it possible to run the study.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _ACTIVE: Final = "SI_active"
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Chances of one person's differences.
+    """Probabilities of the differences of one annotator, 0 to 1, per label if not said otherwise.
 
     Attributes:
-        missed: That an alert is not given.
-        early: That an alert is given one to three user turns early; half of that, late.
-        extra: That an alert is given where gold has none, per dialogue.
-        state: That ongoing and past are swapped.
-        ideation: That passive and active ideation are swapped.
-        passive: That passive ideation is moved, held back as an alert, or missed.
-        shifted: That another confirm is moved by one or two user turns.
-        doubted: That another confirm is held back as an alert, or missed.
+        missed: An alert is missed.
+        early: An alert is placed one to three user turns early. Half of this: one or two late.
+        extra: An alert is added where gold has none, per dialogue.
+        state: Ongoing and past are swapped.
+        ideation: Passive and active ideation are swapped.
+        passive: Passive ideation is moved, replaced by an alert, or missed.
+        shifted: Another confirm is moved by one or two user turns.
+        doubted: Another confirm is replaced by an alert, or missed.
     """
 
     missed: float
@@ -48,7 +48,7 @@ class Noise:
     doubted: float
 
 
-#: One set of chances for each team, and a third for those who adjudicate.
+#: Probabilities for each of the two teams, and for adjudicators.
 CAREFUL: Final = Noise(0.25, 0.25, 0.35, 0.04, 0.15, 0.6, 0.06, 0.03)
 LOOSE: Final = Noise(0.3, 0.4, 0.7, 0.07, 0.2, 0.6, 0.16, 0.08)
 EXPERT: Final = Noise(0.15, 0.2, 0.15, 0.04, 0.1, 0.3, 0.06, 0.03)
@@ -57,16 +57,16 @@ EXPERT: Final = Noise(0.15, 0.2, 0.15, 0.04, 0.1, 0.3, 0.06, 0.03)
 def differ(
     dialogue: Dialogue, gold: Sequence[int], noise: Noise, generator: np.random.Generator
 ) -> list[int]:
-    """Draws one person's labels.
+    """Draws one annotator's labels.
 
     Args:
         dialogue: The dialogue.
         gold: The gold masks of its turns.
-        noise: The chances.
+        noise: The probabilities of differences.
         generator: Source of randomness.
 
     Returns:
-        Masks of all turns. A label on a turn that is not a user turn stays where it is.
+        Masks of all turns. Labels on turns that are not user turns are unchanged.
     """
     asked = [turn.turn_id for turn in dialogue.turns if turn.asked]
     masks = [0] * len(gold)
@@ -92,7 +92,7 @@ def differ(
 def _seen(
     label: str, place: int, turns: int, noise: Noise, generator: np.random.Generator
 ) -> tuple[int, str]:
-    """Gives the user turn and label that the person sees; an empty label for nothing."""
+    """Draws the user turn and label that the annotator gives; an empty label if missed."""
     chance = generator.random
     if chance() < noise.state:
         label = label.replace(*_swap(temporal(label)))
@@ -143,7 +143,7 @@ def _ongoing(masks: Sequence[int]) -> bool:
     )
 
 
-#: Labels for which the paper gives a range of agreement: all confirms but passive ideation.
+#: Labels for which the paper reports a range of agreement: all confirms but passive ideation.
 CLEAR: Final = tuple(
     index for index, label in enumerate(LABELS) if crisis_type(label) not in (None, _PASSIVE)
 )

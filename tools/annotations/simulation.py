@@ -1,14 +1,14 @@
-"""Surrogate annotations: a study whose result is the shipped gold, with the published outcomes.
+"""Simulates an annotation study that ends in the shipped gold labels, with the published outcomes.
 
-Dialogues are given to two teams and two rounds as in the paper. For each group it is fixed how
-many dialogues end in each category of Appendix B.3; which ones is drawn, those with passive
-ideation and alerts first. Where the annotators agree, both give gold. Everywhere else both,
-and an adjudicator, are drawn from a noise model (:mod:`tools.annotations.noise`) until
-adjudicating them ends in the category wanted and in gold; the senior gives gold.
+Dialogues are assigned to two teams and two rounds as in the paper. In each group, the number of
+dialogues per category of Appendix B.3 is fixed. The dialogues are drawn, with a preference for
+passive ideation and alerts. Annotators who agree both give gold. Otherwise, two annotators and an
+adjudicator are drawn from a noise model (:mod:`tools.annotations.noise`) until the adjudication
+ends in the planned category and in gold. The senior gives gold.
 
-Of several such draws for each dialogue one is kept, so that the agreement of each team and
-round comes to lie in the published ranges. So the agreement of these annotators is made, not
-found: it shows that the measures and the procedure work, and says nothing about clinicians.
+From several such draws for each dialogue, one is selected so that the agreement of each team and
+round is in the published range. The agreement is therefore constructed, not observed: it shows
+that the measures and the procedure work, and says nothing about clinicians.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DRAWS: Final = 30
 _TRIES: Final = 3000
 _SWEEPS: Final = 12
 _NOISE: Final[Mapping[str, Noise]] = {"1": CAREFUL, "2": LOOSE}
-#: How many dialogues of each team and round end how; columns sum to the published counts.
+#: Dialogues per outcome for each team and round; columns sum to the published counts.
 PLAN: Final[Mapping[tuple[str, int], Mapping[Outcome, int]]] = {
     group: dict(zip(Outcome, counts, strict=True))
     for group, counts in {
@@ -50,7 +50,7 @@ PLAN: Final[Mapping[tuple[str, int], Mapping[Outcome, int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
-    """Three people on one dialogue, and what that adds to the counts of its group."""
+    """Two annotations, adjudication and agreement counts (see :func:`_adds`) of one dialogue."""
 
     first: tuple[int, ...]
     second: tuple[int, ...]
@@ -63,13 +63,13 @@ def simulate(corpus: Corpus, seed: int = SEED) -> tuple[Study, Annotations]:
 
     Args:
         corpus: The surrogate, with its gold labels.
-        seed: Start of all choices.
+        seed: Random seed.
 
     Returns:
-        The finished plan and everybody's annotations.
+        The finished plan and all annotations.
 
     Raises:
-        CorpusError: If the corpus has not the 600 dialogues of the plan, or a category
+        CorpusError: If the corpus does not have the 600 dialogues of the plan, or an outcome
             can't be reached with its dialogues.
     """
     wanted = sum(sum(counts.values()) for counts in PLAN.values())
@@ -125,7 +125,7 @@ def _group(
     waiting = [dialogues[i] for i in order]
     options: list[tuple[Dialogue, list[_Draw]]] = []
     plan = PLAN[team, round_]
-    # The rarest outcomes choose first: not every dialogue can end in each of them.
+    # The rarest outcomes are assigned first, because not every dialogue can have every outcome.
     for outcome in sorted(plan, key=lambda o: plan[o] if o != Outcome.EXACT else len(dialogues)):
         left = plan[outcome]
         for dialogue in list(waiting):
@@ -144,7 +144,7 @@ def _group(
 
 
 def _difficulty(dialogue: Dialogue) -> float:
-    """Weighs how likely two people differ: labels off user turns least, passive most."""
+    """Weighs how likely annotators differ: least on labels off user turns, most on passive."""
     if any(turn.mask and not turn.asked for turn in dialogue.turns):
         return 1e-6
     passive = BITS["confirm_SI_passive_ongoing"]
@@ -154,7 +154,7 @@ def _difficulty(dialogue: Dialogue) -> float:
 def _draws(
     dialogue: Dialogue, outcome: Outcome, noise: Noise, generator: np.random.Generator
 ) -> list[_Draw]:
-    """Draws until enough trios end as wanted; fewer if they are rare, none if impossible."""
+    """Draws annotations with this outcome; fewer than 30 if it is rare, none if impossible."""
     gold = _gold(dialogue)
     if outcome is Outcome.EXACT:
         return [_Draw(gold, gold, None, _adds(gold, gold))]
@@ -176,7 +176,11 @@ def _draws(
 
 
 def _adds(one: Masks, two: Masks) -> NDArray[np.int64]:
-    """Counts turns, labelled units, differing turns, and both, first and second per label."""
+    """Counts turns, turns that anyone labelled, differing turns, and three cells per label.
+
+    The cells of a label are the turns to which both, only the first and only the second annotator
+    gave it.
+    """
     adds = np.zeros(3 + 3 * len(LABELS), dtype=np.int64)
     adds[0] = len(one)
     for a, b in zip(one, two, strict=True):
@@ -200,30 +204,30 @@ class _Target:
 
     @classmethod
     def of(cls, team: str, round_: int) -> _Target:
-        """Reads the ranges. The second round, of which the paper says less, gets the same."""
+        """Reads the ranges of the first round; the second has the same, as the paper gives none."""
 
-        def stated(key: str) -> float:
+        def published(key: str) -> float:
             return published_table()[f"annotation.{key}"].value
 
         return cls(
-            exact=stated(f"team{team}_round1_exact_match") / 100,
-            kappa=(stated("kappa_low"), stated("kappa_high")),
+            exact=published(f"team{team}_round1_exact_match") / 100,
+            kappa=(published("kappa_low"), published("kappa_high")),
             alerts=(
-                stated(f"team{team}_alert_jaccard_low"),
-                stated(f"team{team}_alert_jaccard_high"),
+                published(f"team{team}_alert_jaccard_low"),
+                published(f"team{team}_alert_jaccard_high"),
             ),
             confirms=(
-                stated(f"team{team}_confirm_jaccard_low"),
-                stated(f"team{team}_confirm_jaccard_high"),
+                published(f"team{team}_confirm_jaccard_low"),
+                published(f"team{team}_confirm_jaccard_high"),
             ),
-            passive=stated("si_passive_jaccard"),
+            passive=published("si_passive_jaccard"),
         )
 
     def loss(self, totals: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Says how far totals are from the ranges, 0 for inside. Shape (..., 51) to (...)."""
+        """Computes the distance of totals from the ranges. Shape (..., 51) to (...)."""
         turns, units, differing = (totals[..., i] for i in range(3))
         cells = totals[..., 3:].reshape(*totals.shape[:-1], len(LABELS), 3)
-        # The remainder of first + 2 * second by 3 puts both (3) at 0, first at 1, second at 2.
+        # The index (first + 2 * second) % 3 is 0 for both, 1 for first only, 2 for second only.
         both, either = cells[..., 0], cells.sum(axis=-1)
         jaccard = both / np.maximum(either, 1)
         given = either > 0
@@ -262,7 +266,7 @@ def _outside(
 def _choose(
     options: Sequence[Sequence[_Draw]], target: _Target, generator: np.random.Generator
 ) -> list[int]:
-    """Picks one draw for each dialogue, changing one at a time while that helps."""
+    """Selects one draw for each dialogue, by coordinate descent on the loss."""
     stacks = [np.stack([draw.adds for draw in draws]) for draws in options]
     chosen = [int(generator.integers(len(stack))) for stack in stacks]
     totals = np.sum([stack[i] for stack, i in zip(stacks, chosen, strict=True)], axis=0)

@@ -1,4 +1,4 @@
-"""The surrogate corpus: synthetic, mild, with the published counts and none of the release's text.
+"""The surrogate corpus: synthetic, mild, with the published counts and no text of the release.
 
-It exists so that everything runs; a score on it says nothing about a model's worth.
+It makes everything executable without the release. Scores on it say nothing about models.
 """

@@ -1,7 +1,7 @@
-"""Makes the surrogate corpus: ``python -m tools.surrogate``; the same bytes every time.
+"""Generates the surrogate corpus: ``python -m tools.surrogate``; the same bytes every time.
 
-The plans meet every published count; the construction pipeline does the rest, with the phrase bank
-as its writer.
+The plans match every published count. The construction pipeline writes the text, with the phrase
+bank as its writer.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380), Sec 3.4 for the counts of the test split,
@@ -37,9 +37,9 @@ SEED: Final = 2606
 SPLITS: Final = ("train", "dev", "test")
 NOTICE: Final = "surrogate, written by this project, CC BY 4.0"
 
-# Dialogues generated for training are tidy: people say plainly what is the matter. Those of the
-# test split are less so, as the ones that clinicians annotated: same subjects, fewer plain words,
-# and much that sounds like a crisis and is none, or is one already told.
+# In the training dialogues, people say plainly what is wrong. In the test split, as in the
+# annotated release, they say it less plainly, and more turns sound like a crisis without being one,
+# or repeat a crisis that is already disclosed.
 _GENERATED: Final = Mix(
     familiar=1.0, hard=0.15, vague=0.1, distract=0.25, alike=0.2, after=0.45, hint=0.05, retell=0.05
 )
@@ -53,18 +53,18 @@ def build_surrogate(out: Path = paths.SURROGATE, phrases: Path = paths.PHRASES) 
     """Writes ``train``, ``dev``, ``test`` and ``meta`` as parquet files, and their checksums.
 
     Args:
-        out: Folder for the four files; made if it is missing.
+        out: Folder for the four files; created if it is missing.
         phrases: Folder with the phrase bank.
 
     Raises:
-        CorpusError: If the phrase bank breaks its format or is too small, or a validator rejects
-            what was written.
+        CorpusError: If the phrase bank has an invalid format or is too small, or a validator
+            rejects a dialogue.
     """
     bank = Bank.load(phrases)
     test = Ledger()
     made = {"test": _write("test", bank, test)}
     for split in ("dev", "train"):
-        # Train and dev are kept apart from what test says.
+        # Train and dev reuse no sentence of test.
         made[split] = _write(split, bank, Ledger(other=test))
     for split in SPLITS:
         turns, texts, labels = zip(*made[split][0], strict=True)
@@ -114,7 +114,7 @@ def _write(
 
 
 def _save_table(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
-    """Writes cells by column to a parquet file: the same bytes for the same columns."""
+    """Writes columns to a parquet file; the same columns give the same bytes."""
     fields = [
         (name, pa.int64() if isinstance(cells[0], int) else pa.string())
         for name, cells in columns.items()

@@ -1,17 +1,16 @@
-"""The test split's plan: every published count, solved and not searched for.
+"""Plans the test split. The tables below are a solution of all published counts; nothing is fitted.
 
-Six hundred dialogues carry 713 labels. The sums behind the tables below:
+The 600 dialogues have 713 labels. The arithmetic behind the tables:
 
-- Labels on user rows are 172 + 64 alerts and 475 confirms, on 703 rows, so eight
-  rows carry two. Two more labels stand on other rows: here an ``alert_ongoing`` on a
-  Listener row and a ``confirm_SH_ongoing`` on a continuation row. In all 237 alerts and
-  476 confirms.
-- A confirm stands once per label in a dialogue, so the 417 dialogues with a confirm
+- User rows have 172 + 64 alerts and 475 confirms, on 703 rows, so eight rows have two
+  labels. Two more labels are on other rows: here an ``alert_ongoing`` on a Listener row
+  and a ``confirm_SH_ongoing`` on a continuation row. Total: 237 alerts, 476 confirms.
+- Each confirm label occurs once per dialogue, so the 417 dialogues with a confirm
   have 476 = 362 x 1 + 51 x 2 + 4 x 3 of them: mean 0.793, sd 0.612.
 - 226 dialogues have an alert. Four have both alert labels (230 unique: mean 0.383, sd
-  0.500); seven have the same alert label twice, for two events (237 in all).
-- Unique labels per dialogue: 706 / 600 = 1.177. Their sd is 0.89 if alerts and
-  confirms per dialogue, multiplied and summed, give 231 to 235; these tables give 233.
+  0.500); seven have the same alert label twice, for two events (237 in total).
+- Unique labels per dialogue: 706 / 600 = 1.177. Their sd is 0.89 if the products of
+  alerts and confirms per dialogue sum to 231 to 235; these tables give 233.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ ALERT_ONLY: Final = {"ongoing": 13, "past": 10}
 # How the alerts of a dialogue with several events relate to them.
 Alerts = Literal["none", "first", "each"]
 
-# events; how many dialogues; which events are announced; whether one turn tells both.
+# Events; number of dialogues; which events have an alert; whether one turn discloses all events.
 SEVERAL: Final[tuple[tuple[str, int, Alerts, bool], ...]] = (
     # Both alert labels in one dialogue: four.
     ("SI_active.past SI_passive.ongoing", 2, "each", False),
@@ -71,13 +70,13 @@ SEVERAL: Final[tuple[tuple[str, int, Alerts, bool], ...]] = (
     ("SH.ongoing SI_active.ongoing", 2, "each", False),
     ("SHA.past RA.past", 1, "each", False),
     ("CA.past DV.past", 1, "each", False),
-    # One alert: nine (six ongoing, three past), two of them told in one turn.
+    # One alert: nine (six ongoing, three past), two of them disclosed in one turn.
     ("SI_passive.ongoing SH.ongoing", 3, "first", False),
     ("SI_passive.ongoing SH.ongoing", 1, "first", True),
     ("DV.ongoing SI_passive.ongoing", 2, "first", False),
     ("CA.past RA.past", 1, "first", True),
     ("SH.past SI_passive.ongoing", 2, "first", False),
-    # No alert: 31, six of them told in one turn.
+    # No alert: 31, six of them disclosed in one turn.
     ("CA.past RA.past", 3, "none", True),
     ("CA.past RA.past", 1, "none", False),
     ("CA.ongoing RA.ongoing", 1, "none", True),
@@ -165,17 +164,17 @@ def _singles(left: Counter[Event], used: Counter[str]) -> list[Case]:
             plain = Case((Step("confirm", (event,)),))
             cases += [Case((Step("alert", (event,)), *plain.steps)) for _ in range(hinted)]
             cases += [plain for _ in range(left[event] - hinted)]
-    # The orphan confirm: a list item that discloses, in a dialogue without an alert.
-    orphan = cases.index(Case((Step("confirm", (Event("SH", "ongoing"),)),)))
-    cases[orphan] = Case(cases[orphan].steps, quirk="continuation")
+    # The confirm on a continuation row: a list item that discloses, in a dialogue without an alert.
+    in_list = cases.index(Case((Step("confirm", (Event("SH", "ongoing"),)),)))
+    cases[in_list] = Case(cases[in_list].steps, quirk="continuation")
     return cases
 
 
 def _shapes(cases: list[Case], timings: list[Timing], rng: random.Random) -> list[tuple[str, int]]:
-    """Gives each dialogue its utterances (``ULUL…``) and the size of its list, 0 for none.
+    """Assigns each dialogue its utterances (``ULUL…``) and the size of its list, 0 for none.
 
-    With C continuation rows and x dialogues that start and end with the user, y that
-    start and end with the Listener: user rows = (8975 - C + x - y) / 2.
+    With C continuation rows, x dialogues that start and end with the user, and y that
+    start and end with the Listener, there are (8975 - C + x - y) / 2 user rows.
     """
     rows = sum(size * count for size, count in CONTINUATION_BLOCKS.items())
     surplus = 2 * USER_ROWS - (ROWS - rows)
@@ -183,12 +182,14 @@ def _shapes(cases: list[Case], timings: list[Timing], rng: random.Random) -> lis
     user_first = {"UU": surplus + listener_first["LL"]}
     user_first["UL"] = len(cases) - sum(listener_first.values()) - user_first["UU"]
 
-    # Turn 2 is a Listener-first dialogue's only user turn among turns 1 to 3, and no
-    # alert fits before it; the dialogues with labels on odd rows keep the usual shape.
+    # A Listener-first dialogue has only one user turn among turns 1 to 3, so an early confirm
+    # has no room for an alert before it. Dialogues with quirks keep the usual shape.
     able = [
         i
         for i, case in enumerate(cases)
-        if not case.quirk and len(case.steps) <= 2 and (timings[i] != "early" or not _hints(case))
+        if not case.quirk
+        and len(case.steps) <= 2
+        and (timings[i] != "early" or case.kind != "both")
     ]
     ends = dict.fromkeys(range(len(cases)), "")
     chosen = shuffled(able, rng)[: sum(listener_first.values())]
@@ -224,14 +225,10 @@ def _shapes(cases: list[Case], timings: list[Timing], rng: random.Random) -> lis
     ]
 
 
-def _hints(case: Case) -> bool:
-    return case.kind == "both"
-
-
 def _place(
     case: Case, timing: Timing, utterances: str, listed: int, rng: random.Random
 ) -> tuple[str, tuple[int, ...]]:
-    """Finds rows for the labels and for the list. Turns count from 1, rows from 0."""
+    """Selects rows for the labels and the list. Turns count from 1, rows from 0."""
     user = [row for row, who in enumerate(utterances) if who == "U"]
     low, high = {"early": (1, 3), "mid": (4, 6), "late": (7, 11)}[timing]
     stages = [step.stage for step in case.steps]
@@ -260,7 +257,7 @@ def _place(
     later = list(range(at + 1, len(user) - 1))
     if len(later) < after:
         later = list(range(at + 1, len(user)))
-    # The nearest few turns: what is left to tell follows soon.
+    # The remaining labels follow within the next few turns.
     follow = sorted(shuffled(later[: after + 1], rng)[:after])
     places = tuple(user[k] for k in (*before, at, *follow))
     return _insert_list(utterances, listed, places, rng)
@@ -269,7 +266,7 @@ def _place(
 def _insert_list(
     utterances: str, size: int, places: tuple[int, ...], rng: random.Random
 ) -> tuple[str, tuple[int, ...]]:
-    """Adds continuation rows below one utterance, after all labels so that none moves."""
+    """Adds continuation rows after all labels, so that no label moves."""
     if not size:
         return utterances, places
     first = max(places, default=1) + 1

@@ -1,9 +1,9 @@
-"""The plans of the train and dev splits.
+"""Plans the train and dev splits.
 
-They follow the tag rules of the paper's training prompt (Figures 11 and 12): turns
-alternate and the user starts; labels stand on user turns only; one turn per dialogue
-carries all its confirms, inside the window of the dialogue's phase; at most one alert,
-before that turn. Shares are those of Appendix D.1.2.
+The plans follow the tag rules of the paper's training prompt (Figures 11 and 12): turns
+alternate and the user starts; only user turns have labels; all confirms of a dialogue are
+on one turn, in the window of the dialogue's timing; at most one alert, before that turn.
+The shares are from Appendix D.1.2.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ UNIQUE_LABELS: Final = 1.295
 ALERT_ONGOING: Final = 0.30
 LENGTHS: Final = ((15, 60), (16, 13), (17, 14), (18, 5), (19, 5), (20, 2), (21, 1))
 
-# How often the first, second and third turn of a window is taken.
+# Weights of the first, second and third turn of a window.
 EARLIEST: Final[dict[Timing, tuple[int, ...]]] = {
     "early": (5, 3, 2),
     "mid": (5, 3, 2),
     "late": (6, 3, 1),
 }
 
-# Sets of several confirms, and how common each is among such sets.
+# Sets of several confirms, and the weight of each.
 SEVERAL: Final = (
     ("SI_passive.ongoing SH.ongoing", 30),
     ("SI_active.ongoing SH.ongoing", 14),
@@ -105,7 +105,7 @@ def _cases(dialogues: int, rng: random.Random) -> list[Case]:
     if sum(len(events) - 1 for events in sets) < extra:
         sets.append((Event("SI_passive", "ongoing"), Event("SH", "ongoing")))
 
-    # Half of the sets come with an alert, for their first event.
+    # Half of the sets have an alert, for their first event.
     hinted_sets, plain_sets = sets[::2], sets[1::2]
     ongoing = round(ALERT_ONGOING * labels)
     hints = apportion([ongoing, alerts - ongoing], hint_only)
@@ -127,7 +127,7 @@ def _cases(dialogues: int, rng: random.Random) -> list[Case]:
 
 
 def _draw(state: str, count: int, rng: random.Random) -> list[Event]:
-    """Draws single events as common as in the test split; an empty state means both."""
+    """Draws single events with the frequencies of the test split; an empty state means both."""
     return spread(
         (
             (event, weight)

@@ -1,4 +1,4 @@
-"""Published counts to meet: labels, scenarios, timings and lengths, shared out exactly."""
+"""Distributes labels, scenarios, timings and lengths so that published counts are met exactly."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Case:
 
     Attributes:
         steps: Labelled utterances, first to last.
-        quirk: ``listener`` or ``continuation`` if the label stands on such a row, as two
-            labels of the release do; else empty.
+        quirk: ``listener`` or ``continuation`` if the label is on such a row, as for two
+            labels of the release; else empty.
     """
 
     steps: tuple[Step, ...] = ()
@@ -31,7 +31,7 @@ class Case:
 
     @property
     def events(self) -> frozenset[Event]:
-        """All events, hinted at or disclosed."""
+        """All events, of alerts and confirms."""
         return frozenset(event for step in self.steps for event in step.events)
 
     @property
@@ -41,10 +41,10 @@ class Case:
         return "both" if len(stages) == 2 else next(iter(stages), "none")
 
     def scenarios(self) -> frozenset[str]:
-        """Gives the scenarios in which these events are plausibly told."""
+        """Returns the scenarios in which a user would plausibly disclose these events."""
         known = [f"confirm_{e.type}_{e.state}" for e in self.events if e.type != "any"]
         fits = fitting_scenarios(known)
-        # A hint that is never resolved fits everywhere; a past one not where it is acute.
+        # An alert without a confirm fits every scenario; a past event fits no acute one.
         return fits - ACUTE if any(event.state == "past" for event in self.events) else fits
 
 
@@ -53,7 +53,7 @@ def apportion(weights: Sequence[float], total: int) -> list[int]:
 
     Args:
         weights: Non-negative, with a positive sum.
-        total: What to split.
+        total: The number to split.
 
     Returns:
         Whole numbers that add up to ``total``; ties go to the earlier weight.
@@ -76,7 +76,7 @@ def spread(choices: Iterable[tuple[Item, float]], total: int, rng: random.Random
 
 
 def shuffled(items: Iterable[Item], rng: random.Random) -> list[Item]:
-    """Shuffles into a new list, by the one draw that Python promises never to change."""
+    """Shuffles into a new list with ``random()`` only, whose values Python promises to keep."""
     return [item for _, _, item in sorted((rng.random(), i, item) for i, item in enumerate(items))]
 
 
@@ -84,11 +84,11 @@ def stretch(lengths: Sequence[int], total: int, step: int, low: int, high: int) 
     """Moves lengths by equal steps until they add up to a total.
 
     Args:
-        lengths: Where to start from.
-        total: The wanted sum; differs from the present one by a multiple of ``step``.
+        lengths: Initial lengths.
+        total: Target sum; differs from the present one by a multiple of ``step``.
         step: Size of one move.
-        low: No length falls below.
-        high: No length rises above.
+        low: Minimum length.
+        high: Maximum length.
 
     Returns:
         New lengths, in the same order.
@@ -113,10 +113,10 @@ def stretch(lengths: Sequence[int], total: int, step: int, low: int, high: int) 
 def assign_scenarios(
     cases: Sequence[Case], quotas: dict[str, int], rng: random.Random
 ) -> list[str]:
-    """Gives every dialogue a plausible scenario such that all quotas are met.
+    """Assigns every dialogue a plausible scenario such that all quotas are met.
 
-    Dialogues with the fewest plausible scenarios choose first; each takes the scenario
-    that is furthest from its quota.
+    After the acute scenarios, dialogues with the fewest plausible scenarios come first. Each
+    gets the scenario that is furthest from its quota.
 
     Args:
         cases: The dialogues' labels.
@@ -129,8 +129,8 @@ def assign_scenarios(
     left = dict(quotas)
     found: list[str] = [""] * len(cases)
     for scenario in sorted(ACUTE):
-        # What may be told in an acute scenario is scarce, so these are filled first,
-        # with labelled and label-free dialogues in proportion.
+        # Few dialogues fit an acute scenario, so these are filled first, with labelled and
+        # unlabelled dialogues in proportion.
         able = [i for i, case in enumerate(cases) if not found[i] and scenario in case.scenarios()]
         for i in shuffled(able, rng)[: left[scenario]]:
             found[i] = scenario
@@ -149,7 +149,7 @@ def assign_scenarios(
 
 
 def assign_timings(cases: Sequence[Case], rng: random.Random) -> list[Timing]:
-    """Splits the dialogues into thirds, within each kind as evenly as it goes."""
+    """Assigns each timing to a third of the dialogues, as evenly as possible within each kind."""
     found: list[Timing] = ["early"] * len(cases)
     order = sorted(shuffled(range(len(cases)), rng), key=lambda i: cases[i].kind)
     for position, i in enumerate(order):
