@@ -1,1 +1,1 @@
-"""Speed, measured as ratios side by side in one run. ``python -m benchmarks`` runs all."""
+"""Benchmarks: speed ratios measured in one run. ``python -m benchmarks`` runs all."""

@@ -1,4 +1,4 @@
-"""Runs every benchmark, one after the other, and exits 1 if a target is missed."""
+"""Runs all benchmarks in sequence; exits 1 if a target is missed."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What each mechanism of the wave engine is worth: the same run with it and without it.
+"""Ablation of the wave engine: the same run with and without each mechanism.
 
-Run with ``python -m benchmarks.bench_ablation``, perhaps with ``--dialogues``. Runs with and
-without a mechanism take turns. One thread, and time of the processor instead of the clock, so that
-a machine that others share disturbs little. A mechanism that does not bring at least 1.25 times on
-some common machine is not worth its code. Results go to ``benchmarks/results/ablation.json``.
+Run with ``python -m benchmarks.bench_ablation [--dialogues N]``. Runs with and without a mechanism
+alternate. They use one thread, and are compared by processor time, so that other processes disturb
+them little. A mechanism has to save a factor of at least 1.25 on some common processor to be worth
+its code. Results go to ``benchmarks/results/ablation.json``.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import os
 import sys
 from typing import Final
 
-from benchmarks.apart import PROCESSORS, run_apart
 from benchmarks.contestants import SAMPLE
-from benchmarks.results import Row, keep
+from benchmarks.processes import PROCESSORS, run_in_process
+from benchmarks.results import Row, save
 
 WORTH: Final = 1.25
 ROUNDS: Final = 2
-#: What is switched off, how answers are decoded, and the least ratio. Forcing may bring less: it is
-#: four lines, and what is forced is no choice whose log-probability would have to be stored.
+#: Title, decoding mode and minimum ratio by mechanism. Forcing may save nothing: it is four lines,
+#: and forced tokens are no choices, so that their log-probabilities need not be stored.
 MECHANISMS: Final = {
     "waves": ("many dialogues in one forward pass", None, WORTH),
     "prefix": ("one copy of the static prefix", None, WORTH),
@@ -33,7 +33,7 @@ def row(mechanism: str, processor: str, dialogues: int) -> Row:
     """Measures one mechanism on one kind of processor."""
     title, mode, target = MECHANISMS[mechanism]
     runs = [
-        run_apart(
+        run_in_process(
             "wave",
             dialogues,
             mode=mode,
@@ -61,10 +61,10 @@ def row(mechanism: str, processor: str, dialogues: int) -> Row:
 
 
 def main() -> bool:
-    """Measures, prints a table, and keeps it.
+    """Measures, prints a table, and saves it.
 
     Returns:
-        Whether each mechanism is worth its code on one of the processors.
+        Whether each mechanism reaches its target on at least one of the processors.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--dialogues", type=int, default=SAMPLE // 3)
@@ -74,7 +74,7 @@ def main() -> bool:
         mechanism: [row(mechanism, processor, arguments.dialogues) for processor in PROCESSORS]
         for mechanism in MECHANISMS
     }
-    keep("ablation", [row for found in rows.values() for row in found], load)
+    save("ablation", [row for found in rows.values() for row in found], load)
     return all(any(row.met for row in found) for found in rows.values())
 
 

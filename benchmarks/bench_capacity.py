@@ -1,7 +1,7 @@
-"""What the tuned model needs for a whole split: time, memory, long dialogues, busy neighbours.
+"""Time and memory of the tuned model: a whole split, long dialogues, a busy machine.
 
-Run with ``python -m benchmarks.bench_capacity``: it takes some thirty minutes on two cores that do
-nothing else. The model is asked with the short prompt that it learned with. Results go to
+Run with ``python -m benchmarks.bench_capacity``. It takes about thirty minutes on two idle cores.
+The prompt is the short one of the model's training. Results go to
 ``benchmarks/results/capacity.json``, which the book shows.
 """
 
@@ -11,10 +11,10 @@ import os
 import sys
 from functools import partial
 
-from benchmarks.apart import busy_neighbours, run_apart
 from benchmarks.bench_inference import MACHINE, against, same
 from benchmarks.contestants import LONG, SAMPLE, TUNED, BenchmarkRun
-from benchmarks.results import Row, keep
+from benchmarks.processes import busy_processes, run_in_process
+from benchmarks.results import Row, save
 
 SOME, MANY, MORE, ALL = 12, SAMPLE, 120, 600
 MINUTES = 20
@@ -22,21 +22,21 @@ NEIGHBOURS = 2
 
 
 def fair_share(neighbours: int) -> float:
-    """Share of the cores that is left, or an equal one where nothing is left over."""
+    """Share of the cores beside busy processes: idle cores, or an equal share if none is idle."""
     cores = os.cpu_count() or 1
     return max((cores - neighbours) / cores, 1 / (1 + neighbours))
 
 
 def measure() -> list[Row]:
-    """Runs the wave engine over samples and over all, and one generate per prompt over a few."""
-    ask = partial(run_apart, layout="brief", model=TUNED)
+    """Runs the wave engine over samples and a whole split, and the reference engine over a few."""
+    ask = partial(run_in_process, layout="brief", model=TUNED)
     wave, reference = ask("wave", MANY), ask("reference", SOME)
-    # Both fill a wave, the second one several times over. Slots grow with the longest dialogues;
-    # those of most turns are in both, so that little but the number of dialogues differs.
+    # Both runs fill a wave, the second one several times. Memory per slot depends on the longest
+    # dialogues; both runs contain these, so that they differ only in the number of dialogues.
     more, everyone = ask("wave", MORE, which="longest"), ask("wave", ALL)
     long = ask("wave", 1, which="joined")
     quiet = ask("wave", SOME)
-    with busy_neighbours(NEIGHBOURS):
+    with busy_processes(NEIGHBOURS):
         beside = ask("wave", SOME)
     some = f"{SOME} of the {MANY} dialogues"
     share = fair_share(NEIGHBOURS)
@@ -47,7 +47,7 @@ def measure() -> list[Row]:
     return [
         against("one generate per prompt", wave, reference, 4, some),
         row(
-            f"{MINUTES} minutes to the time over {ALL} dialogues",
+            f"{MINUTES} minutes, relative to the time over {ALL} dialogues",
             60 * MINUTES / everyone.seconds,
             1.0,
             everyone,
@@ -87,13 +87,13 @@ def measure() -> list[Row]:
 
 
 def main() -> bool:
-    """Measures, prints a table, and keeps it.
+    """Measures, prints a table, and saves it.
 
     Returns:
         Whether all targets were met.
     """
     load = os.getloadavg()[0]
-    return keep("capacity", measure(), load)
+    return save("capacity", measure(), load)
 
 
 if __name__ == "__main__":

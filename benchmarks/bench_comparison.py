@@ -1,16 +1,15 @@
-"""Everything beyond a single score: comparison, timing, alarms, errors, cohorts.
+"""Speed of scoring twelve systems: scores, timing, comparison, sensitivity and paired tests.
 
-Run with ``python -m benchmarks.bench_comparison``. Twelve made-up systems over 600 made-up
-dialogues with the label frequencies of the test split. The targets are times by the clock on two
-cores, one of which stays free; processor time is printed beside them, for machines that are busy
-with something else.
+Run with ``python -m benchmarks.bench_comparison``. The systems and the 600 dialogues are random,
+with the label frequencies of the test split. The targets are wall-clock times on two cores, one of
+them idle. Processor times are printed as well, for busy machines.
 """
 
 from __future__ import annotations
 
 import os
 
-# Before numpy is loaded: one thread.
+# One thread. Must be set before numpy is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import sys
@@ -40,7 +39,7 @@ DRAWS = 10_000
 
 
 class Time(NamedTuple):
-    """Seconds by the clock, and seconds that the processor worked."""
+    """Wall-clock seconds and processor seconds."""
 
     clock: float
     processor: float
@@ -48,7 +47,7 @@ class Time(NamedTuple):
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table: what was measured, and the target it was measured against."""
+    """One line of the table: the measured action, its time, and the target in seconds."""
 
     what: str
     time: Time
@@ -56,12 +55,12 @@ class Line:
 
     @property
     def met(self) -> bool:
-        """Whether it was fast enough."""
+        """Whether the wall-clock time is below the target."""
         return self.time.clock < self.target
 
 
 def runs() -> list[Predictions]:
-    """Makes systems over the same dialogues, each a little better than the last."""
+    """Makes systems over the same dialogues, each slightly better than the one before."""
     data = made_up(TURNS, DIALOGUES)
     starts = np.searchsorted(data.dialogue_of, np.arange(DIALOGUES + 1)).tolist()
     masks = data.gold.tolist()
@@ -103,8 +102,8 @@ def runs() -> list[Predictions]:
     return made
 
 
-def everything(systems: Sequence[Predictions]) -> None:
-    """Scores, timing, comparisons and sensitivity of all systems, with intervals."""
+def full_comparison(systems: Sequence[Predictions]) -> None:
+    """Computes scores, timing, comparisons and sensitivity of all systems, with intervals."""
     for system in systems:
         evaluate(system, draws=DRAWS)
         timing(system, draws=DRAWS)
@@ -113,7 +112,7 @@ def everything(systems: Sequence[Predictions]) -> None:
 
 
 def pairs(systems: Sequence[Predictions]) -> None:
-    """Eleven systems against the first in three settings: micro, macro and label F1."""
+    """Tests eleven systems against the first at three levels: micro, macro and label F1."""
     for level in LEVELS:
         counts = [evaluate(system, level=level, draws=0).counts for system in systems]
         for other in counts[1:]:
@@ -121,14 +120,14 @@ def pairs(systems: Sequence[Predictions]) -> None:
 
 
 def seconds(action: Callable[[], object]) -> Time:
-    """The time that an action takes."""
+    """Measures the time of an action."""
     clock, processor = perf_counter(), process_time()
     action()
     return Time(perf_counter() - clock, process_time() - processor)
 
 
 def main() -> bool:
-    """Runs everything and prints one table.
+    """Measures and prints one table.
 
     Returns:
         Whether all targets were met.
@@ -137,14 +136,14 @@ def main() -> bool:
     what = f"{SYSTEMS} systems, {DIALOGUES} dialogues, {DRAWS:,} draws"
     tests = f"tests of 11 pairs in 3 settings, {DRAWS:,} swaps"
     lines = [
-        Line(f"everything: {what}", seconds(lambda: everything(systems)), 10),
+        Line(f"full comparison: {what}", seconds(lambda: full_comparison(systems)), 10),
         Line(tests, seconds(lambda: pairs(systems)), 10),
     ]
     for line in lines:
         verdict = "yes" if line.met else "NO"
         print(
-            f"{line.what:<62} {line.time.clock:6.2f} s ({line.time.processor:.2f} s of processor)"
-            f"   under {line.target:g} s: {verdict}"
+            f"{line.what:<62} {line.time.clock:6.2f} s "
+            f"({line.time.processor:.2f} s of processor time)   under {line.target:g} s: {verdict}"
         )
     return all(line.met for line in lines)
 

@@ -1,9 +1,9 @@
-"""The explorer in a real browser: size of its data, first paint, filters, and scrolling.
+"""Speed of the explorer in a real browser: data size, first paint, filters, and scrolling.
 
-Run with ``python -m benchmarks.bench_explorer``; it needs Chromium. The dialogues are those of the
-surrogate; twenty systems find some of their labels and make some up. The page has no book around it
-and is opened from the disk. Times include drawing: they end when the next frame is shown. Of each
-the fastest of several is kept: what else the machine does is not measured.
+Run with ``python -m benchmarks.bench_explorer``; it needs Chromium. The dialogues are the
+surrogate's; twenty random systems have true and false positives. The page is opened from disk,
+without the book around it. Times end with the next frame, so that they include drawing. Each is the
+minimum of several tries, so that other processes disturb it little.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.book.site import browser
 
 SYSTEMS = 20
 VISITS, TRIES = 5, 3
-#: After a change of one filter, until the frame that shows it.
+#: JavaScript: milliseconds from the change of a filter to the frame that shows it.
 CHANGE = """([name, value]) => new Promise(done => {
   const control = document.querySelector(`.filters [name="${name}"]`);
   const start = performance.now();
@@ -37,7 +37,7 @@ CHANGE = """([name, value]) => new Promise(done => {
   control.dispatchEvent(new Event("change", { bubbles: true }));
   requestAnimationFrame(() => setTimeout(() => done(performance.now() - start)));
 })"""
-#: From top to bottom in a hundred steps, one a frame: how long each took to draw.
+#: JavaScript: scrolls from top to bottom in a hundred steps; milliseconds to draw each.
 SCROLL = """async () => {
   const box = document.querySelector(".rows");
   const times = [];
@@ -54,7 +54,7 @@ PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table: what was measured, and its limit."""
+    """One line of the table: a measured value and its limit."""
 
     what: str
     measured: float
@@ -63,7 +63,7 @@ class Line:
 
 
 def system(corpus: Corpus, number: int) -> Predictions:
-    """A system that finds a share of the labels, and tags one turn in twelve with another one."""
+    """Makes a system that finds a share of the labels and adds a random one to every 12th turn."""
     chance = np.random.default_rng(number)
     gold, turns = corpus.gold, len(corpus.gold)
     found = np.where(chance.random(turns) < (number + 1) / (SYSTEMS + 1), gold, 0)
@@ -87,7 +87,7 @@ def system(corpus: Corpus, number: int) -> Predictions:
 
 
 def opened(opener: Browser, address: str) -> Page:
-    """A fresh page, ready."""
+    """Opens the explorer in a new page and waits until it is ready."""
     page = opener.new_page(viewport={"width": 1280, "height": 900})
     page.goto(address)
     page.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
@@ -95,13 +95,13 @@ def opened(opener: Browser, address: str) -> Page:
 
 
 def filters(page: Page) -> list[float]:
-    """Milliseconds of every value of every filter, each after a full list."""
+    """Measures each value of each filter, starting from the unfiltered list, in milliseconds."""
     times = []
 
     def cleared() -> None:
         page.locator(".clear").evaluate("button => button.click()")
 
-    # `who` loads the page anew.
+    # The filter `who` reloads the page.
     controls = page.locator(".filters select:not([name=who])")
     for name in controls.evaluate_all("all => all.map(select => select.name)"):
         options = page.locator(f".filters [name={name}] option")
@@ -116,10 +116,10 @@ def filters(page: Page) -> list[float]:
 
 
 def main() -> bool:
-    """Runs everything and prints one table.
+    """Measures and prints one table.
 
     Returns:
-        Whether all limits were kept.
+        Whether all values are within their limits.
     """
     with tempfile.TemporaryDirectory() as folder, browser() as opener:
         corpus = load_corpus("surrogate")

@@ -1,8 +1,8 @@
-"""The wave engine against the reference engine on a GPU, with the embedded model in float32.
+"""Compares the wave and reference engines on a GPU, by default with the embedded model.
 
-Run with ``python -m benchmarks.bench_gpu`` on a machine with a GPU that PyTorch sees; it takes a
-few minutes, and ``--model`` names another model of this machine. Results go to
-``benchmarks/results/gpu.json``. Without a GPU nothing is measured.
+Run with ``python -m benchmarks.bench_gpu [--model ID]`` on a machine with a GPU that PyTorch
+supports. The embedded model runs in float32 and takes a few minutes. Results go to
+``benchmarks/results/gpu.json``. Without a GPU, nothing is measured.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.contestants import MODEL, chosen
-from benchmarks.results import Row, keep
+from benchmarks.contestants import MODEL, select_dialogues
+from benchmarks.results import Row, save
 from cradle_lib.detection import Options, Prediction, Session, resolve
 from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.local.reference import Reference
@@ -22,19 +22,19 @@ from cradle_lib.detection.local.wave.engine import Wave
 from cradle_lib.prompts import load_template
 
 DIALOGUES = 12
-# In float32 every answer has to be the same. Rounding in fewer bits depends on the order of sums.
+# In float32 all answers must be equal. At lower precision, rounding depends on the order of sums.
 SAME, SAME_ROUNDED = 1.0, 0.95
 
 
 def first_line(prediction: Prediction) -> list[str]:
-    """The line of an answer that counts: the reference engine writes on after it."""
+    """Returns the line with the labels; the reference engine continues after it."""
     return prediction.answer.strip().splitlines()[:1]
 
 
 def answers(engine: Any, prompt: str) -> tuple[dict[tuple[str, int], Prediction], float]:
-    """Asks an engine about the sample: its answers by dialogue and turn, and the seconds."""
+    """Runs an engine on the sample. Returns predictions by dialogue and turn, and seconds."""
     template = load_template(prompt)
-    sessions = [Session(dialogue, template) for dialogue in chosen(DIALOGUES, "sample")]
+    sessions = [Session(dialogue, template) for dialogue in select_dialogues(DIALOGUES, "sample")]
     predictions: list[Prediction] = []
     begin = time.perf_counter()
     engine.answer_all(sessions, predictions.append)
@@ -42,7 +42,7 @@ def answers(engine: Any, prompt: str) -> tuple[dict[tuple[str, int], Prediction]
 
 
 def measure(model: str) -> list[Row]:
-    """Asks both engines on the GPU, and compares their pace and their answers."""
+    """Runs both engines on the GPU, and compares their speed and their answers."""
     import torch
 
     entry, options = resolve(model), Options(device="cuda")
@@ -61,7 +61,7 @@ def measure(model: str) -> list[Row]:
     pace = len(fast) / fast_seconds
     return [
         Row(
-            f"{entry.id}: pace to one generate per prompt",
+            f"{entry.id}: speed, relative to one generate per prompt",
             slow_seconds / fast_seconds,
             1.0,
             pace,
@@ -82,7 +82,7 @@ def measure(model: str) -> list[Row]:
 
 
 def main() -> bool:
-    """Measures, prints a table, and keeps it, if there is a GPU.
+    """Measures, prints a table, and saves it, if there is a GPU.
 
     Returns:
         Whether all targets were met, or there is no GPU.
@@ -93,9 +93,9 @@ def main() -> bool:
     parser.add_argument("--model", default=MODEL)
     arguments, _ = parser.parse_known_args()
     if not torch.cuda.is_available():
-        print("bench_gpu: PyTorch sees no GPU, nothing was measured.")
+        print("bench_gpu: PyTorch found no GPU; nothing was measured.")
         return True
-    return keep("gpu", measure(arguments.model), os.getloadavg()[0])
+    return save("gpu", measure(arguments.model), os.getloadavg()[0])
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
-"""Turn-by-turn inference: the wave engine against six other ways to ask the same model.
+"""Speed of turn-by-turn inference: the wave engine against five other ways to run the same model.
 
-With the paper's prompt the weights are those of SmolLM2-135M-Instruct, which llama.cpp's server
-has too. What the tuned model needs for a whole split is measured by ``bench_capacity``.
+All run SmolLM2-135M-Instruct with the paper's prompt, or its append-only layout. llama.cpp's server
+has the same weights. ``bench_capacity`` measures the tuned model.
 
-Run with ``python -m benchmarks.bench_inference``: it takes some thirty minutes on two cores that
-do nothing else. Each contestant runs in a process of its own, one after the other; slow ones
-ask fewer dialogues, because their pace does not depend on how many there are; these are some of
-the wave's, and the answers to them are compared. Results go to
-``benchmarks/results/inference.json``, which the book shows.
+Run with ``python -m benchmarks.bench_inference``. It takes about thirty minutes on two idle cores.
+The contestants run one after the other, in separate processes. Slow ones get a subset of the wave
+engine's dialogues, because their speed does not depend on the number of dialogues; answers are
+compared on that subset. Results go to ``benchmarks/results/inference.json``, which the book shows.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from __future__ import annotations
 import os
 import sys
 
-from benchmarks.apart import run_apart
 from benchmarks.contestants import SAMPLE, BenchmarkRun
-from benchmarks.results import Row, keep
+from benchmarks.processes import run_in_process
+from benchmarks.results import Row, save
 
 FEW, SOME, MANY = 4, 12, SAMPLE
 WAYS, MACHINE = "Other ways to ask", "The machine"
@@ -30,28 +29,31 @@ def same(one: BenchmarkRun, other: BenchmarkRun) -> float | None:
 
 
 def against(name: str, wave: BenchmarkRun, other: BenchmarkRun, target: float, note: str) -> Row:
-    """Compares paces."""
+    """Compares the speed of the wave engine with another run."""
     measured = other.pace, other.peak_mb, same(wave, other)
     return Row(name, wave.pace / other.pace, target, *measured, note, WAYS)
 
 
 def measure() -> list[Row]:
-    """Runs all contestants, the wave engine first and last, so that drift would show.
+    """Runs all contestants, the wave engine first and last to detect drift of the machine.
 
-    Of its two runs the less favourable one counts in each ratio of paces.
+    The slower of its two runs is used in the ratios.
     """
     few, some = f"{FEW} of the {MANY} dialogues", f"{SOME} of the {MANY} dialogues"
     rambling = f"{few}; answers end by themselves or at the length limit, as in the paper"
     stopping = f"{few}; it stops after the line with the labels, as the wave engine does"
     once = f"{few}; one run of the wave engine, early in the benchmark"
     rounding = f"{some}; it multiplies quantized weights with rounded inputs"
-    wave, appended = run_apart("wave", MANY), run_apart("wave", MANY, layout="append")
-    reference, plain = run_apart("reference", FEW), run_apart("reference", FEW, layout="append")
-    stopped = run_apart("stopped", FEW)
-    cached = run_apart("per-dialogue", SOME)
-    llama = max((run_apart(f"llama-{n}", SOME) for n in (1, 2)), key=lambda other: other.pace)
-    again = run_apart("wave", MANY)
-    # A machine that others share may have been faster at one end of the benchmark.
+    wave, appended = run_in_process("wave", MANY), run_in_process("wave", MANY, layout="append")
+    reference, plain = (
+        run_in_process("reference", FEW),
+        run_in_process("reference", FEW, layout="append"),
+    )
+    stopped = run_in_process("stopped", FEW)
+    cached = run_in_process("per-dialogue", SOME)
+    llama = max((run_in_process(f"llama-{n}", SOME) for n in (1, 2)), key=lambda other: other.pace)
+    again = run_in_process("wave", MANY)
+    # A shared machine may have been faster at one end of the benchmark.
     slower = min(wave, again, key=lambda one: one.pace)
     return [
         against("one generate per prompt, the paper's layout", slower, reference, 12, rambling),
@@ -73,13 +75,13 @@ def measure() -> list[Row]:
 
 
 def main() -> bool:
-    """Measures, prints a table, and keeps it.
+    """Measures, prints a table, and saves it.
 
     Returns:
         Whether all targets were met.
     """
     load = os.getloadavg()[0]
-    return keep("inference", measure(), load)
+    return save("inference", measure(), load)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
-"""How fast the API engine asks: against a service on loopback that takes 200 ms for each answer.
+"""Throughput of the API engines, with a loopback service whose latency is 200 ms.
 
-The service is a process of its own that reads no more of a request than its length, so that
-what is measured is the client. What a client could reach at best is not the number of calls
-in flight over the time of one, but the end of a schedule: dialogues are taken in order, each
-asks one turn after the other, and at the end fewer dialogues are left than may be asked at once.
+The service is a separate process and parses only the length of a request, so that the client is
+measured. The best possible throughput is not concurrency / latency, but that of the ideal schedule:
+dialogues start in order, the turns of a dialogue run in sequence, and fewer dialogues than the
+concurrency limit are left at the end.
 
-With an official SDK a call costs somewhat more than a millisecond of processor; 64 / 200 ms =
-320 calls a second take a third of what one process can do. Services that take a second for an
-answer ask 64 calls a second of it.
+A call takes about 0.8 ms of processor time with an official SDK. 64 concurrent calls of 200 ms are
+320 calls per second, a quarter of what one process can do; of 1 s, they are 64 per second.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from benchmarks.memory import peak_memory
-from benchmarks.results import Row, keep
+from benchmarks.results import Row, save
 
 LATENCY = 0.2
 CONCURRENCY = 64
@@ -56,15 +55,15 @@ MESSAGE = {
 
 
 def ideal(lengths: Sequence[int], concurrency: int = CONCURRENCY) -> float:
-    """Seconds of the schedule: every dialogue begins as soon as one before it has ended.
+    """Computes the ideal schedule, in which a dialogue starts when an earlier one ends.
 
     Args:
         lengths: User turns of each dialogue, in order.
-        concurrency: Dialogues at once.
+        concurrency: Number of concurrent dialogues.
 
     Returns:
-        When the last one ends, if nothing but the service took any time. Never less than
-        all turns over the concurrency, nor than the longest dialogue.
+        Seconds until the last dialogue ends, if only the service took time. At least the
+        time of all turns divided by the concurrency, and of the longest dialogue.
     """
     ends = [0.0] * concurrency
     for length in lengths:
@@ -94,7 +93,7 @@ class _Service(asyncio.Protocol):
             if end < 0:
                 return
             if self._head.startswith(b"GET "):
-                # Of its models a service of this kind has no list.
+                # This service has no list of models.
                 self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
                 self._seen, self._head = 0, b""
                 return
@@ -107,7 +106,7 @@ class _Service(asyncio.Protocol):
 
 
 async def serve() -> None:
-    """Serves on a free port until standard input is closed; prints the port, then what it took."""
+    """Serves on a free port until standard input closes; prints the port, then processor time."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(_Service, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
@@ -116,10 +115,10 @@ async def serve() -> None:
 
 
 def ask(engine: str, port: int, shard: str, concurrency: int) -> None:
-    """Asks about the surrogate's test split, journal included; prints what it took.
+    """Runs one client on the surrogate's test split; prints seconds, processor time and memory.
 
-    Waits for a line on standard input before the first question, so that several
-    processes can begin together.
+    Waits for a line on standard input before the first question, so that several processes
+    start together. The journal is written as in every run.
     """
     from cradle_lib.corpus import load_corpus
     from cradle_lib.detection import Model, Options, Progress
@@ -155,10 +154,10 @@ def ask(engine: str, port: int, shard: str, concurrency: int) -> None:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run took.
+    """Time and memory of a run.
 
     Attributes:
-        wall: Seconds from the first question until the last client ended.
+        wall: Seconds from the first question until the last client finishes.
         client: Processor seconds of all clients together.
         server: Processor seconds of the service.
         peak: Memory in MB of the largest client.
@@ -171,7 +170,7 @@ class Measured:
 
 
 def measure(engine: str, processes: int) -> Measured:
-    """Runs clients, each with its shard and its part of the concurrency."""
+    """Runs clients, each with a shard of the corpus and a share of the concurrency."""
     with ExitStack() as stack:
 
         def start(*arguments: object) -> subprocess.Popen[str]:
@@ -206,9 +205,9 @@ def measure(engine: str, processes: int) -> Measured:
 
 
 def bench(engine: str, processes: int) -> list[Row]:
-    """Compares what was measured with the schedule, and with what the processors allow.
+    """Compares the throughput with the ideal schedule and with the limit set by the processors.
 
-    A client has one processor, and all clients share the machine's with the service.
+    A client uses one core; all clients and the service share the machine's cores.
     """
     from cradle_lib.corpus import load_corpus
 
@@ -240,14 +239,14 @@ def bench(engine: str, processes: int) -> list[Row]:
 
 
 def main() -> bool:
-    """Runs everything, prints one table, and keeps it.
+    """Measures, prints a table, and saves it.
 
     Returns:
         Whether all targets were met.
     """
     load = os.getloadavg()[0]
     rows = [row for engine in SDKS for processes in (1, 2) for row in bench(engine, processes)]
-    return keep("services", rows, load)
+    return save("services", rows, load)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,18 @@
-"""Scoring against scikit-learn, side by side: scores and bootstrap.
+"""Compares the speed of scoring with scikit-learn: scores and bootstrap.
 
-Run with ``python -m benchmarks.bench_scoring``. Everything is made up, with the sizes and label
-frequencies of the test split. Results are compared before anything is timed. One thread each,
-one after the other.
+Run with ``python -m benchmarks.bench_scoring``. The data are random, with the sizes and label
+frequencies of the test split. Equality of the results is checked before anything is timed. Both
+run on one thread, one after the other.
 
-scikit-learn takes a set of labels per turn as a row of a 0-1 matrix. The matrices are made
-beforehand and cost it nothing, although our input, one 16-bit mask per turn, is about as far from
-the corpus file.
+scikit-learn takes the labels of a turn as a row of a 0-1 matrix. Converting our 16-bit masks to
+these matrices is not counted in its time.
 """
 
 from __future__ import annotations
 
 import os
 
-# Before numpy is loaded: a comparison on one core each.
+# One thread. Must be set before numpy is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import sys
@@ -42,7 +41,7 @@ DIALOGUES = 600
 
 @dataclass(frozen=True)
 class Masks:
-    """Gold and predicted masks of made-up turns, and the dialogue of each."""
+    """Gold and predicted masks of random turns, and the dialogue of each turn."""
 
     gold: NDArray[np.uint16]
     predicted: NDArray[np.uint16]
@@ -52,7 +51,7 @@ class Masks:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table: what was measured, and the target it was measured against."""
+    """One line of the table, as text."""
 
     what: str
     ours: str
@@ -63,7 +62,7 @@ class Line:
 
 
 def made_up(turns: int, dialogues: int, seed: int = 0) -> Masks:
-    """Draws turns with the label frequencies of the test split and a middling model.
+    """Draws turns with the label frequencies of the test split, and predictions for them.
 
     Args:
         turns: Number of user turns.
@@ -71,8 +70,8 @@ def made_up(turns: int, dialogues: int, seed: int = 0) -> Masks:
         seed: Seed of the generator.
 
     Returns:
-        The masks. Of 4,527 turns about 703 carry a label; the model finds 55 % of them,
-        and tags 8 % of all turns with something else.
+        The masks. About 703 of 4,527 turns have a label. The predictions find 55 % of them,
+        and add a random label to 8 % of all turns.
     """
     generator = np.random.default_rng(seed)
     counts = published_label_counts()
@@ -93,19 +92,19 @@ def made_up(turns: int, dialogues: int, seed: int = 0) -> Masks:
 
 
 def rows_of(data: Masks) -> Rows:
-    """The masks as rows to count; every answer is readable."""
+    """Converts masks to rows to count; every answer is readable."""
     readable = np.ones(len(data.gold), dtype=np.bool_)
     return Rows(data.gold, data.predicted, data.dialogue_of, readable)
 
 
 def ours(data: Masks) -> Scores:
-    """All turn-level scores, from masks."""
+    """Computes all turn-level scores, from masks."""
     counts = count(rows_of(data), data.dialogues)
     return scores(counts.total)
 
 
 def theirs(truth: Any, guess: Any) -> dict[str, Any]:
-    """The same numbers with scikit-learn, from indicator matrices of shape (turns, 16)."""
+    """Computes the same scores with scikit-learn, from 0-1 matrices of shape (turns, 16)."""
     found: dict[str, Any] = {
         "exact_match": accuracy_score(truth, guess),
         "jaccard": jaccard_score(truth, guess, average="samples", zero_division=1.0),
@@ -118,7 +117,7 @@ def theirs(truth: Any, guess: Any) -> dict[str, Any]:
 
 
 def require_equal(mine: Scores, other: dict[str, Any]) -> None:
-    """Stops the benchmark if the two don't agree.
+    """Stops the benchmark if the two results differ.
 
     Raises:
         AssertionError: If any score differs by more than 1e-10.
@@ -128,12 +127,12 @@ def require_equal(mine: Scores, other: dict[str, Any]) -> None:
 
 
 def indicators(masks: NDArray[np.uint16]) -> NDArray[np.int8]:
-    """Spreads masks into the matrix that scikit-learn takes. Shape (turns, 16)."""
+    """Converts masks to scikit-learn's 0-1 matrix of shape (turns, 16)."""
     return ((masks[:, None] >> np.arange(16, dtype=np.uint16)) & 1).astype(np.int8)
 
 
 def best(action: Callable[[], object], times: int) -> float:
-    """Seconds of the fastest of several runs."""
+    """Measures the fastest of several runs, in seconds."""
     seconds = []
     for _ in range(times):
         start = perf_counter()
@@ -143,7 +142,7 @@ def best(action: Callable[[], object], times: int) -> float:
 
 
 def bench_scores(data: Masks) -> Line:
-    """Scores of the test split."""
+    """Times the scores of a test split."""
     truth, guess = indicators(data.gold), indicators(data.predicted)
     require_equal(ours(data), theirs(truth, guess))
     mine, other = best(lambda: ours(data), 5), best(lambda: theirs(truth, guess), 5)
@@ -151,7 +150,7 @@ def bench_scores(data: Masks) -> Line:
 
 
 def bench_bootstrap(data: Masks) -> Line:
-    """Intervals from ten thousand draws over 600 dialogues."""
+    """Times bootstrap intervals: ten thousand draws over 600 dialogues."""
     counts = count(rows_of(data), DIALOGUES)
     rows = [np.flatnonzero(data.dialogue_of == d) for d in range(DIALOGUES)]
     taken = draw_weights(np.random.default_rng(0), LOOPED, DIALOGUES)
@@ -175,17 +174,14 @@ def bench_bootstrap(data: Masks) -> Line:
 
 
 def compared(what: str, mine: float, other: float, target: int | None, scale: float = 1.0) -> Line:
-    """Puts two times side by side.
+    """Formats the comparison of two times.
 
     Args:
-        what: What was measured.
-        mine: Seconds of ours.
-        other: Seconds of theirs.
-        target: How many times faster ours should be; ``None`` for no target.
-        scale: How many times the measured part of theirs has to be repeated to do the whole.
-
-    Returns:
-        The line.
+        what: The measured action.
+        mine: Seconds of cradle_lib.
+        other: Seconds of scikit-learn, for the measured part of its work.
+        target: Minimum speedup; ``None`` for no target.
+        scale: scikit-learn's whole work divided by the measured part.
     """
     ratio = other * scale / mine
     loop = f" (measured {1 / scale:.1%})" if scale != 1 else ""
@@ -200,7 +196,7 @@ def compared(what: str, mine: float, other: float, target: int | None, scale: fl
 
 
 def main() -> bool:
-    """Runs everything and prints one table.
+    """Measures and prints one table.
 
     Returns:
         Whether all targets were met.

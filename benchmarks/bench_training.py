@@ -1,9 +1,9 @@
-"""Training: one sequence per dialogue against one per turn, the same supervision in both.
+"""Speed of training: one sequence per dialogue against one per turn, with the same supervision.
 
-Run with ``python -m benchmarks.bench_training``. The plain way is what a trainer does with a data
-set of prompts and completions: each user turn is a sequence of its own, and Transformers' own loss
-is taken over its completion. Both ways run forward and backward through the same adapter, a
-dialogue in turn, so that a busy neighbour slows down both. The sums of the losses must be equal.
+Run with ``python -m benchmarks.bench_training``. One sequence per turn is what trainers do with a
+data set of prompts and completions; the loss is Transformers' own, over the completion. Both ways
+run forward and backward passes through the same adapter. They alternate after each dialogue, so
+that other processes slow down both. The sums of the losses must be equal.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from time import process_time
 from typing import Any, Final
 
-from benchmarks.results import Row, keep
+from benchmarks.results import Row, save
 from cradle_lib.corpus import Dialogue, load_corpus
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local.local_engine import Local, load_local, wait_passively
@@ -23,10 +23,10 @@ from cradle_lib.prompts import Template, load_template
 BASE: Final = "smollm2-135m"
 PROMPTS: Final = ("append", "brief")
 DIALOGUES: Final = 2
-# The brief prompt leaves less to share.
+# Minimum ratios of tokens and of processor time. Turns of the brief prompt share fewer tokens.
 FEWER: Final = {"append": 6.0, "brief": 2.0}
 FASTER: Final = {"append": 4.0, "brief": 2.0}
-NEAR: Final = 1e-3
+TOLERANCE: Final = 1e-3
 CAVEAT: Final = (
     "Forward and backward passes of SmolLM2-135M with an adapter over the first two dialogues of "
     "the train split, one sequence per dialogue against one per turn: how many times fewer tokens, "
@@ -35,7 +35,7 @@ CAVEAT: Final = (
 
 
 def tree_way(lm: Any, local: Local, template: Template, dialogue: Dialogue) -> tuple[int, float]:
-    """Runs one dialogue as one sequence; gives its tokens and the sum of its losses."""
+    """Runs a dialogue as one sequence. Returns its number of tokens and the sum of its losses."""
     import torch
 
     from cradle_extras.training.sequences import token_tree
@@ -52,7 +52,7 @@ def tree_way(lm: Any, local: Local, template: Template, dialogue: Dialogue) -> t
 
 
 def plain_way(lm: Any, local: Local, template: Template, dialogue: Dialogue) -> tuple[int, float]:
-    """Runs each turn of a dialogue as a sequence; gives all tokens and the sum of all losses."""
+    """Runs a dialogue as a sequence per turn. Returns the number of tokens and sum of losses."""
     import torch
 
     from cradle_extras.training.sequences import questions
@@ -70,7 +70,11 @@ def plain_way(lm: Any, local: Local, template: Template, dialogue: Dialogue) -> 
 
 
 def main() -> bool:
-    """Keeps the rows; gives whether all targets are met."""
+    """Measures, prints a table, and saves it.
+
+    Returns:
+        Whether all targets were met and the losses are equal.
+    """
     wait_passively()
     from peft import LoraConfig, get_peft_model
 
@@ -93,13 +97,13 @@ def main() -> bool:
                     sums[way][place] += value
                 lm.zero_grad()
         tree, plain = sums["tree"], sums["plain"]
-        same &= abs(tree[1] - plain[1]) / plain[1] < NEAR
+        same &= abs(tree[1] - plain[1]) / plain[1] < TOLERANCE
         losses = f"sums of losses {tree[1]:.4f} and {plain[1]:.4f}"
         note = f"{tree[0]:,.0f} tokens instead of {plain[0]:,.0f}; {losses}"
         rows.append(Row(f"tokens, prompt {name}", plain[0] / tree[0], FEWER[name], note=note))
-        note = f"{tree[2]:.1f} s of processor instead of {plain[2]:.1f}"
+        note = f"{tree[2]:.1f} s of processor time instead of {plain[2]:.1f}"
         rows.append(Row(f"time, prompt {name}", plain[2] / tree[2], FASTER[name], note=note))
-    return keep("training", rows, load, CAVEAT) and same
+    return save("training", rows, load, CAVEAT) and same
 
 
 if __name__ == "__main__":

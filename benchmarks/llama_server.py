@@ -1,12 +1,12 @@
-"""The embedded model behind a llama.cpp server on this machine, from the package ``xllamacpp``.
+"""Serves the embedded model on this machine with llama.cpp, from the package ``xllamacpp``.
 
-It understands Chat Completions and Messages and reports cached tokens, so that both API engines can
-be tried without a provider. llama.cpp computes with the quantized weights and rounds activations,
-so that its probabilities deviate slightly from those of the expanded weights. Token ids and chat
-template are equal.
+The server implements Chat Completions and Messages and reports cached tokens, so that both API
+engines can be tested without a provider. llama.cpp computes with the quantized weights and rounds
+activations, so that its probabilities deviate slightly from those of the expanded weights. Token
+ids and chat template are equal.
 
-``python -m benchmarks.llama_server`` serves it for the models ``smollm2-135m-openai`` and
-``smollm2-135m-anthropic``, until it is interrupted.
+``python -m benchmarks.llama_server`` serves the models ``smollm2-135m-openai`` and
+``smollm2-135m-anthropic`` until it is interrupted.
 """
 
 from __future__ import annotations
@@ -40,17 +40,16 @@ def serving(
 ) -> Iterator[str]:
     """Serves the embedded model on the loopback interface.
 
-    One slot by default, because the place where a prompt is cut between cached and new tokens
-    changes the rounding, and with it an answer now and then: one dialogue after the other is the
-    same every time. One thread, because two that wait for each other on a busy machine are many
-    times slower.
+    The defaults are one slot and one thread. Rounding, and with it a few answers, depends on how
+    much of a prompt is cached, so that only one dialogue after the other is reproducible. Two
+    threads wait for each other and are many times slower on a busy machine.
 
     Args:
         port: The port; 0 for any free one.
-        cache: Whether to keep prompts for the next one.
-        key: API key that requests need.
-        slots: How many requests are answered at the same time.
-        threads: How many threads compute.
+        cache: Whether to use the prompt cache.
+        key: API key that requests must have; ``None`` for no key.
+        slots: Number of concurrent requests.
+        threads: Number of compute threads.
 
     Yields:
         The address, such as ``http://127.0.0.1:8131``.
@@ -77,7 +76,7 @@ def serving(
     parameters.cpuparams.n_threads = threads
     parameters.cpuparams_batch.n_threads = threads
     parameters.cache_prompt = cache
-    # Prompts are kept in the slot only; the further cache would take gigabytes.
+    # Caches prompts in the slots only; the additional RAM cache would take gigabytes.
     parameters.cache_ram_mib = 0
     parameters.ui = False
     parameters.verbosity = -1
@@ -88,7 +87,7 @@ def serving(
     try:
         yield server.listening_address
     finally:
-        # The server stops when its last reference goes.
+        # The server stops when its last reference is deleted.
         del server
 
 

@@ -1,4 +1,4 @@
-"""What a benchmark keeps for the book: rows of ratios, and the machine they were measured on."""
+"""Results of benchmarks, saved for the book: rows of ratios, and the machine."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Row:
     """One line of the table.
 
     Attributes:
-        name: What was measured.
-        ratio: The measured ratio, in the direction in which more is better.
-        target: The least that it should be.
-        turns_per_second: Pace of the other contestant, or of ours where there is none; ``None``
-            where no turns are answered.
-        peak_mb: Its peak memory in millions of bytes; ``None`` where it is no matter.
-        same_answers: Share of the turns that both were asked for which both said the same;
-            ``None`` where nothing is compared.
-        note: What the numbers were made of.
-        group: What kind of comparison it is, where there are several.
+        name: The measured quantity.
+        ratio: The measured ratio; more is better.
+        target: Minimum of the ratio.
+        turns_per_second: Speed of the other contestant, or of ours if there is none; ``None``
+            if no turns are answered.
+        peak_mb: Peak memory of the same contestant in millions of bytes; ``None`` if irrelevant.
+        same_answers: Share of the turns answered by both for which the answers are equal;
+            ``None`` if no answers are compared.
+        note: Details of the measurement.
+        group: Kind of comparison, if the benchmark has several.
     """
 
     name: str
@@ -46,22 +46,22 @@ class Row:
         return self.ratio >= self.target
 
 
-def keep(name: str, rows: Sequence[Row], load: float, caveat: str = "") -> bool:
-    """Prints rows, and keeps them with the machine that they were measured on.
+def save(name: str, rows: Sequence[Row], load: float, caveat: str = "") -> bool:
+    """Prints rows, and saves them with a description of the machine.
 
     Args:
-        name: Of the file, without its ending.
-        rows: What was measured.
-        load: Processes that were running before anything was measured, on average.
-        caveat: What a reader of the numbers must know.
+        name: File name, without its extension.
+        rows: The measurements.
+        load: Average number of running processes before the measurement.
+        caveat: A limitation that readers of the numbers must know.
 
     Returns:
         Whether all targets were met.
     """
     for row in rows:
-        said = "" if row.same_answers is None else f"same answers {row.same_answers:.1%}"
+        same = "" if row.same_answers is None else f"same answers {row.same_answers:.1%}"
         verdict = "yes" if row.met else "NO"
-        print(f"{row.name:<66} {row.ratio:7.2f}   at least {row.target:g}: {verdict}   {said}")
+        print(f"{row.name:<66} {row.ratio:7.2f}   at least {row.target:g}: {verdict}   {same}")
     machine = {
         "processor": platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
@@ -69,8 +69,8 @@ def keep(name: str, rows: Sequence[Row], load: float, caveat: str = "") -> bool:
         "python": platform.python_version(),
         "measured": datetime.now(UTC).date().isoformat(),
     }
-    kept = {"machine": machine} | ({"caveat": caveat} if caveat else {})
-    kept["rows"] = [asdict(row) for row in rows]
+    content = {"machine": machine} | ({"caveat": caveat} if caveat else {})
+    content["rows"] = [asdict(row) for row in rows]
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n")
+    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
     return all(row.met for row in rows)

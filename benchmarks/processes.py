@@ -1,4 +1,4 @@
-"""Benchmark runs in processes of their own, on the machine as it is or as another would be."""
+"""Benchmark runs in separate processes, on this processor or as on an older one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 
 from benchmarks.contestants import MODEL, BenchmarkRun
 
-#: Settings under which PyTorch's libraries compute as on a processor of that kind.
+#: Environment variables that restrict PyTorch's libraries to the instructions of a processor.
 PROCESSORS: Final[dict[str, dict[str, str]]] = {
     "as it is": {},
     "AVX2": {
@@ -23,7 +23,7 @@ PROCESSORS: Final[dict[str, dict[str, str]]] = {
 }
 
 
-def run_apart(
+def run_in_process(
     name: str,
     dialogues: int,
     *,
@@ -35,21 +35,21 @@ def run_apart(
     processor: str = "as it is",
     model: str = MODEL,
 ) -> BenchmarkRun:
-    """Runs one contestant in a process of its own.
+    """Runs one contestant in a separate process.
 
     Args:
-        name: The contestant; this and what is not named here, see ``benchmarks.contestants``.
-        dialogues: How many.
+        name: The contestant: see :func:`benchmarks.contestants.run_contestant`.
+        dialogues: Number of dialogues.
         layout: The prompt template.
         mode: ``constrained`` or ``None``.
-        which: Which dialogues.
+        which: ``sample``, ``longest`` or ``joined`` dialogues.
         without: A mechanism of the wave engine to switch off.
-        threads: Threads of PyTorch; ``None`` for every core.
+        threads: Threads of PyTorch; ``None`` for the number of cores.
         processor: One of :data:`PROCESSORS`.
         model: The weights.
 
     Raises:
-        subprocess.CalledProcessError: If it fails; its messages have been shown.
+        subprocess.CalledProcessError: If the process fails. Its messages go to standard error.
     """
     arguments = [name, "--dialogues", str(dialogues), "--layout", layout]
     arguments += ["--mode", mode] if mode else []
@@ -57,25 +57,25 @@ def run_apart(
     arguments += ["--without", without] if without else []
     arguments += ["--model", model] if model != MODEL else []
     command = [sys.executable, "-m", "benchmarks.contestants", *arguments]
-    # Also where another benchmark has asked for one thread.
-    surroundings = {**os.environ, "OMP_NUM_THREADS": str(threads or os.cpu_count())}
-    surroundings |= PROCESSORS[processor]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=surroundings)
-    made = BenchmarkRun(**json.loads(done.stdout))
+    # Overrides the single thread that other benchmarks set in this process.
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads or os.cpu_count())}
+    environment |= PROCESSORS[processor]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=environment)
+    result = BenchmarkRun(**json.loads(done.stdout))
     print(
-        f"  {' '.join(arguments):<58} {made.turns:>5} turns {made.pace:8.2f} a second "
-        f"{made.processor_seconds:8.1f} s of processor {made.peak_mb:6.0f} MB",
+        f"  {' '.join(arguments):<58} {result.turns:>5} turns {result.pace:8.2f} per second "
+        f"{result.processor_seconds:8.1f} s of processor time {result.peak_mb:6.0f} MB",
         flush=True,
     )
-    return made
+    return result
 
 
 @contextmanager
-def busy_neighbours(count: int) -> Iterator[None]:
-    """Keeps processes busy beside a block, each with as much of a core as it is given."""
+def busy_processes(count: int) -> Iterator[None]:
+    """Runs busy loops in other processes during a block."""
     command = [sys.executable, "-c", "while True: pass"]
     with ExitStack() as stack:
         for _ in range(count):
-            neighbour = stack.enter_context(subprocess.Popen(command))
-            stack.callback(neighbour.kill)
+            process = stack.enter_context(subprocess.Popen(command))
+            stack.callback(process.kill)
         yield
