@@ -1,6 +1,6 @@
-"""Detection: dialogues and a model in, predictions out. Knows no score.
+"""Runs models over dialogues and stores their predictions; scoring is a separate package.
 
-Names are loaded when first used: reading a journal needs no engine.
+Names are imported on first use, so that reading a journal imports no engine.
 """
 
 import lazy_loader

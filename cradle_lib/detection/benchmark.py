@@ -20,22 +20,22 @@ def benchmark_results(what: str = "inference", folder: Path | None = None) -> pd
     Args:
         what: ``inference`` (engines on this machine), ``capacity`` (time and memory of a whole
             split), ``ablation`` (gain by each mechanism of the wave engine), ``services`` (speed of
-            calls), ``training`` (one sequence per dialogue against one per turn) or
+            calls), ``training`` (one sequence per dialogue compared with one per turn) or
             ``construction`` (planning and validating dialogues).
         folder: Folder of the results; by default the project's.
 
     Returns:
         One row for each comparison, none if nothing was measured.
 
-        - ``name`` (str): the way of running the model that it is compared with.
-        - ``ratio`` (float): how many times as fast it is, unless the name says otherwise;
+        - ``name`` (str): the alternative that the project's code is compared with.
+        - ``ratio`` (float): speed relative to the alternative, unless the name says otherwise;
           ``target`` (float): the aim; ``reached`` (boolean): whether the ratio reaches it.
         - ``turns_per_second`` (float); ``peak_mb`` (float): peak memory, in million bytes.
         - ``same_answers`` (float): share of answers that are equal, 0 to 1.
         - ``note`` (str): what was measured.
         - ``group`` (str): the kind of comparison, if a file has several.
 
-        Values that a row does not state are missing. ``attrs["machine"]`` and ``attrs["caveat"]``
+        Values that were not measured are missing. ``attrs["machine"]`` and ``attrs["caveat"]``
         describe the measurement in a sentence each; they may be empty.
     """
     import pandas as pd

@@ -1,7 +1,7 @@
-"""What an engine is: it carries prompts to a model and answers back, and knows no protocol.
+"""The engine interface: an engine sends prompts to a model and returns its answers.
 
-Engines are found by name among the entry points of the group ``cradle.engines``: the ones that
-ship, and those of other packages.
+Engines do not depend on the protocol. They are found by name among the entry points of the group
+``cradle.engines``, which other packages can extend.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _LONGEST_REASON: Final = 300
 
 
 class Questions(Protocol):
-    """What an engine drives: one question after the other, each made of the answers before it.
+    """A sequence of questions to a model, each of which may depend on the earlier answers.
 
     Attributes:
-        taken: Predictions of earlier starts that answer questions as they are now.
+        taken: Stored predictions that were reused, because their questions have not changed.
     """
 
     taken: list[Prediction]
@@ -49,22 +49,22 @@ class Questions(Protocol):
 
     @property
     def remaining(self) -> int:
-        """Questions that are not answered yet."""
+        """Number of unanswered questions."""
 
     def answer(self, answer: Answer) -> Prediction:
-        """Takes the answer to :attr:`prompt` and moves on."""
+        """Records the answer to :attr:`prompt` and advances to the next question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come.
+    """Progress of a run.
 
     Attributes:
-        done: Questions answered, those of earlier starts included.
-        total: Questions of the run.
-        stored: Those of ``done`` that were answered before this start.
-        spent: Dollars that this start's calls cost, where the service says what they used and
-            the model has prices.
+        done: Number of answered questions, including those of earlier starts.
+        total: Number of questions of the run.
+        stored: Number of questions that were answered before this start.
+        spent: Cost of this start's calls in dollars. Calls count only if the service reports
+            their usage and the model has prices.
     """
 
     done: int
@@ -79,23 +79,23 @@ def _print_error(sentence: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How this machine runs a model: nothing here may change an answer.
+    """Execution settings of this machine. None of them may change an answer.
 
     Attributes:
         device: For instance ``cpu`` or ``cuda:1``; ``None`` for a GPU if there is one.
         device_map: How to spread weights over several GPUs, such as ``auto``.
-        concurrency: How many dialogues an API engine drives at once, at most.
-        batch: How many dialogues the wave engine advances together; ``None`` for as many as
+        concurrency: Maximum number of parallel calls of an API engine, one per dialogue.
+        batch: Number of dialogues that the wave engine processes together; ``None`` for as many as
             the free memory allows.
-        deadline: Seconds for one call of a service, all in all.
-        notice: Takes a sentence that the user should know, such as why a run is slower; by default
-            it is written to the standard error stream.
+        deadline: Timeout of one call of a service in seconds; retries are separate calls.
+        notice: Called with messages for the user, such as why a run is slower; by default they
+            are written to the standard error stream.
         progress: Called at the start and after every answer.
-        consent: Asked at each start, with a sentence that says which text goes where, before the
-            text of dialogues leaves the machine; ``None`` to send nothing.
-        max_cost: Most dollars for this run, all its starts together; it stops before a call
-            that could cost more. It is kept in the record and binds later starts that name no
-            other; ``None`` for what is recorded, or no limit.
+        consent: Called at each start, before the text of dialogues leaves the machine, with a
+            sentence that names the text and its destination; ``None`` to send nothing.
+        max_cost: Maximum cost of the run in dollars, over all its starts. The run stops before a
+            call that could exceed it. The limit is recorded and applies to later starts that set
+            no other; ``None`` for the recorded limit, or no limit.
     """
 
     device: str | None = None
@@ -110,47 +110,47 @@ class Options:
 
 
 def failure(error: Exception, hide: Callable[[str], str] = str) -> Answer:
-    """Makes the failed answer to a question on which a model raised an exception.
+    """Makes the ``failed`` answer to a question on which a model raised an exception.
 
-    The reason has the exception's type and message, as :func:`short_reason` gives them.
+    Its reason is the exception's type and message, shortened by :func:`short_reason`.
     """
-    said = f"{type(error).__name__}: {error}".rstrip(": ")
-    return Answer("", Outcome.FAILED, short_reason(said, hide), error=error)
+    message = f"{type(error).__name__}: {error}".rstrip(": ")
+    return Answer("", Outcome.FAILED, short_reason(message, hide), error=error)
 
 
-def short_reason(said: str, hide: Callable[[str], str] = str) -> str:
-    """Puts a message on one line; ``hide`` removes secrets from it before it is shortened."""
-    line = " ".join(said[: 10 * _LONGEST_REASON].split())
+def short_reason(message: str, hide: Callable[[str], str] = str) -> str:
+    """Shortens a message to one line, after ``hide`` has removed secrets from it."""
+    line = " ".join(message[: 10 * _LONGEST_REASON].split())
     return printable(hide(line)[:_LONGEST_REASON])
 
 
 def checksum(*files: Path | str) -> str:
-    """Gives the first twelve hexadecimal digits of the SHA-256 of files, read one after another."""
+    """Gives the first twelve hexadecimal digits of the SHA-256 of the concatenated files."""
     content = b"".join(Path(file).read_bytes() for file in files)
     return hashlib.sha256(content).hexdigest()[:12]
 
 
 class Engine(ABC):
-    """Drives sessions to their end.
+    """Asks a model all questions of the given sessions.
 
     Another package adds an engine by an entry point in the group ``cradle.engines`` that names
     its class.
 
     Attributes:
-        kind: What an answer costs. ``baseline``: code on this machine that answers at once,
-            which building the book may run. ``local``: a model that this machine computes.
-            ``service``: a model behind an API.
-        uses: The decoding settings that it obeys; an entry that sets another is refused.
+        kind: Kind of system. ``baseline``: fast code on this machine, which may also run while the
+            book is built. ``local``: a model computed on this machine. ``service``: a model behind
+            an API.
+        uses: The decoding settings that it supports; an entry that sets another is refused.
         needs_weights: Whether an entry must name weights.
-        endpoint: The address of the provider, if an entry need not name one.
-        version: Declared version of the engine's code, part of the identity of its runs: raise it
+        endpoint: The provider's address, for entries that name no other.
+        version: Declared version of the engine's code, part of the identity of its runs. Raise it
             with every change of the code that changes answers. ``None`` until the first such
             change.
-        revision: What pins the data that answers depend on, such as weights or a train split, if
-            the engine knows better than the registry.
-        tokenizer: Whose tokenizer and chat template it uses, if not those of the weights.
+        revision: Commit or checksum of the data that answers depend on, such as weights or a train
+            split; ``None`` to use the registry's.
+        tokenizer: Source of the tokenizer and chat template, if it is not the weights.
         date: Date that its chat template prints; set before the first question if the template
-            asks for one.
+            prints one.
     """
 
     kind: ClassVar[Literal["baseline", "local", "service"]] = "local"
@@ -164,12 +164,12 @@ class Engine(ABC):
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:
-        """Makes the engine of an entry; heavy things are loaded when the first question comes.
+        """Makes the engine of an entry; weights are loaded at the first question.
 
         Args:
             model: An entry of the registry.
-            corpus: The corpus of the run; a trained baseline finds its train split beside it.
-            options: How this machine runs it.
+            corpus: The corpus of the run; a trained baseline learns from its train split.
+            options: Execution settings.
 
         Raises:
             EngineError: If the engine can't start: a missing key, file or package.
@@ -180,15 +180,15 @@ class Engine(ABC):
         """Finds the decoding settings that the model's checkpoint adds to those of the entry.
 
         Raises:
-            EngineError: If the model's files can't be read, or ask for what can't be done.
+            EngineError: If the model's files can't be read, or have an unsupported setting.
         """
         return {}
 
     def asks_for_date(self) -> bool:
-        """Whether prompts would show another date on another day.
+        """Whether prompts can contain the current date.
 
         Raises:
-            EngineError: If that can't be found out.
+            EngineError: If the chat template can't be read.
         """
         return False
 
@@ -197,12 +197,12 @@ class Engine(ABC):
         """Asks every session's prompts until all are finished.
 
         Args:
-            sessions: The sessions, which may be made on demand and may be finished.
-            emit: Takes each prediction as soon as there is one.
+            sessions: The sessions; may be a generator, and may contain finished sessions.
+            emit: Called with each prediction as soon as it is available.
 
         Raises:
-            EngineError: If the model can't be used at all. Any other exception ends the run, too:
-                an engine with a loop of its own fails the question that raised it.
+            EngineError: If the model can't be used at all. Any other exception also ends the run:
+                catch exceptions of single questions and answer with :func:`failure`.
         """
 
 
@@ -214,12 +214,12 @@ class Sequential(Engine):
         """Answers one prompt.
 
         Raises:
-            EngineError: If the model can't be used at all. After any other exception this
-                question has failed, and the next one is asked.
+            EngineError: If the model can't be used at all. Any other exception makes this
+                question ``failed``, and the next one is asked.
         """
 
     def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
-        """Asks turn by turn. A question on which the model raises an exception has failed."""
+        """Asks turn by turn. A question on which the model raises an exception is ``failed``."""
         for session in sessions:
             while (prompt := session.prompt) is not None:
                 started = time.perf_counter()
@@ -227,13 +227,13 @@ class Sequential(Engine):
                     answer = self.reply(prompt)
                 except CradleError:
                     raise
-                except Exception as error:  # Whatever a model raises.
+                except Exception as error:  # A model may raise any exception.
                     answer = failure(error)
                 emit(session.answer(replace(answer, seconds=time.perf_counter() - started)))
 
 
 def revision_of(engine: Engine, model: Model) -> str | None:
-    """Gives a run's revision: what pins the engine's data, and the declared version of its code.
+    """Gives a run's revision: the pin of the engine's data and the declared version of its code.
 
     For example ``train:0123456789ab code:2``; ``None`` if there is neither.
     """
@@ -244,7 +244,7 @@ def revision_of(engine: Engine, model: Model) -> str | None:
 
 
 def weights_revision(revision: str | None) -> str | None:
-    """Gives the part of a run's revision that pins weights, without train split and version.
+    """Gives the part of a run's revision that pins the weights.
 
     For example ``sha256:01ab`` of ``sha256:01ab train:0123456789ab code:2``; ``None`` if there is
     no such part.
@@ -255,9 +255,9 @@ def weights_revision(revision: str | None) -> str | None:
 def code_of(engine: Engine) -> str | None:
     """Gives the checksum of the code of another package's engine, such as ``sha256:0123456789ab``.
 
-    It is over every Python file of the package that its class is in, or of the module alone if that
-    is in no package. ``None`` for the engines of this library: they declare their version, and
-    tests compare their answers with those of shipped runs.
+    It covers every Python file in the package of the engine's class, or only its module if there is
+    no package. ``None`` for the engines of this library: they declare their version, and tests
+    compare their answers with those of shipped runs.
     """
     kind = type(engine)
     if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
@@ -283,7 +283,7 @@ def require_packages(*names: str, extra: str, model: Model) -> None:
 
 
 def make_engine(model: Model, corpus: Corpus, options: Options) -> Engine:
-    """Makes the engine of a model: see :meth:`Engine.create`."""
+    """Makes the engine that a model's entry names."""
     return find_engine(model.engine).create(model, corpus, options)
 
 
@@ -302,7 +302,7 @@ def find_engine(name: str) -> type[Engine]:
         )
     try:
         engine: type[Engine] = entry.load()
-    except Exception as error:  # Whatever the code of another package raises.
+    except Exception as error:  # Code of another package may raise any exception.
         raise RegistryError(
             f"engine {name!r} ({entry.value}) can't be loaded: {error}. Fix or remove its package"
         ) from error

@@ -23,7 +23,7 @@ from cradle_lib.errors import CorpusError, NoRunError, ScoringError
 from cradle_lib.files import visible_files
 from cradle_lib.record import History
 
-#: Environment variable of pages that are being executed: building the book starts no model.
+#: Environment variable that is set while pages are executed: building the book runs no model.
 PAGE: Final = "CRADLE_PAGE"
 
 
@@ -35,8 +35,8 @@ def load_run(
     Args:
         entry: The model.
         corpus: The corpus that it was run over.
-        history: Whose tags it saw.
-        partial: Whether to accept a run that is not complete.
+        history: The labels that its history showed.
+        partial: Whether to accept an incomplete run.
 
     Returns:
         The predictions, aligned to the dialogues that are covered.
@@ -73,9 +73,9 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
     """Loads stored runs; no model is run.
 
     Args:
-        corpus: The corpus that they were over.
-        models: Ids in the registry, or specs. By default, the runs of the default set, followed by
-            those of functions and specs by name, except the template's.
+        corpus: The corpus of the runs.
+        models: Ids in the registry, or specs. By default, the models of the default set, followed
+            by functions and specs by name, except the run of the notebook template.
 
     Returns:
         The predictions in the order of the models. A run over a sample, or an unfinished run, is
@@ -115,8 +115,8 @@ def dev_runs(runs: Sequence[Predictions], corpus: str) -> list[Predictions]:
         corpus: ``surrogate`` or ``hub``; a file has no dev split.
 
     Returns:
-        The dev runs, in the order of the runs. Models without a run over dev are left out; without
-        the fetched release there are none.
+        The dev runs, in the order of the runs. Models without a run over dev are left out. The list
+        is empty if the release has not been fetched.
     """
     found: list[Predictions] = []
     if corpus not in ("surrogate", "hub"):
@@ -139,8 +139,8 @@ def repeated_runs(corpus: Corpus) -> dict[str, list[Predictions]]:
         corpus: The corpus of the runs, or the corpus that they are a sample of.
 
     Returns:
-        The runs of each system, both in the order of their folders' names; those that ship come
-        first. An unfinished run is restricted to the dialogues that it answered.
+        The runs of each system, in the order of their folders' names; shipped runs come first. An
+        unfinished run is restricted to the dialogues that it answered.
 
     Raises:
         JournalError: If a journal can't be read, or does not fit the corpus.
@@ -246,7 +246,7 @@ def _by_dialogues(runs: Iterable[Predictions]) -> list[list[Predictions]]:
 def _joined_name(names: Sequence[str]) -> str:
     """Names systems that are shown as one, such as ``Small, tuned (= tuned, constrained)``.
 
-    Of the parts that the names share, the others keep the last.
+    Of the leading parts that a name shares with the first name, only the last is repeated.
     """
     first, *others = [name.split(", ") for name in names]
     shown = []

@@ -1,16 +1,16 @@
-"""The journal: an append-only file with one line per answer, and where it is.
+"""The journal: an append-only file with one line per answer, and its location.
 
-The first line is a header with the record of the run, each further line one prediction. Every line
-is written as soon as there is an answer, so that a killed process loses at most the turn in flight,
-and is synced to disk within a second. A torn last line is dropped on resume. If a turn occurs
-twice, the later line counts.
+The first line is a header with the record of the run; each further line is one prediction. Every
+answer is written immediately, so that a killed process loses only unfinished calls. The file is
+synced to disk at most once a second, and at the end. An incomplete last line is dropped on resume.
+If a turn occurs twice, the later line counts.
 
-A run that is resumed under changed circumstances (another commit, another version of the corpus)
-writes a further header; the last header counts. Other settings are refused, unless every question
-failed, for instance because of a mistyped name: the journal is then started again.
+A run that is resumed with another commit or another version of the corpus writes a further header;
+the last header counts. Other settings are refused, unless every question failed, for instance
+because of a mistyped name: the journal then starts over.
 
 A journal is a text file that anybody can edit. The fields of a line are checked, keys may occur
-only once, and the labels must be those that the parser reads in the raw answer.
+only once, and the labels must match those that the parser reads in the raw answer.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ class Journal:
         Raises:
             JournalError: If the file belongs to a run with other settings (the message
                 names them), if another process is writing it, or if it is damaged.
-            CorpusError: If it has answers about another file of the same name.
+            CorpusError: If it has answers about another corpus file of the same name.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         with _lock(path):
             *lines, torn = _read_lines(path) if path.exists() else [b""]
-            # A file that is no journal is refused here, before anything is cut off it.
+            # Refuse files that are not journals before truncating them.
             if not lines and not _START.startswith(torn[: len(_START)]):
                 raise _no_header(path)
             before, stored = parse_lines(lines, path) if lines else (None, [])
@@ -84,7 +84,7 @@ class Journal:
                 if any(prediction.outcome is not Outcome.FAILED for prediction in stored):
                     raise JournalError(
                         f"{paths.shown(path)}: this journal belongs to another run: "
-                        f"{record.differences(before)}. Choose another place for this run, or "
+                        f"{record.differences(before)}. Choose another path for this run, or "
                         "move the file away."
                     )
                 before, lines = None, []
@@ -102,7 +102,7 @@ class Journal:
                     os.fsync(file.fileno())
 
     def append(self, prediction: Prediction) -> None:
-        """Writes one prediction. A process that is killed after this call has not lost it."""
+        """Writes one prediction. It is kept even if the process is killed after this call."""
         self._write(prediction)
         if time.monotonic() - self._synced >= _SYNC_SECONDS:
             os.fsync(self._file.fileno())
@@ -114,7 +114,7 @@ class Journal:
             while data:
                 data = data[os.write(self._file.fileno(), data) :]
         except OSError as error:
-            # Not an error of the model, for which its question would fail.
+            # Engines treat other exceptions as errors of the model, and fail the question.
             raise JournalError(
                 f"{paths.shown(self.path)}: can't be written ({error.strerror}). The answers so "
                 "far are kept: free some space, and run the same command again."
@@ -128,7 +128,7 @@ def read_journal(path: Path) -> tuple[Record, list[Prediction]]:
         path: The file.
 
     Returns:
-        The last record, and one prediction per turn, ordered by dialogue and turn. A torn
+        The last record, and one prediction per turn, ordered by dialogue and turn. An incomplete
         last line is left out.
 
     Raises:
@@ -141,17 +141,17 @@ def read_journal(path: Path) -> tuple[Record, list[Prediction]]:
 def latest_answers(stored: Iterable[Prediction]) -> list[Prediction]:
     """Keeps the last answer about each turn, ordered by dialogue and turn."""
     latest = {(p.dialogue, p.turn): p for p in stored}
-    return [latest[place] for place in sorted(latest)]
+    return [latest[key] for key in sorted(latest)]
 
 
 def read_answers(path: Path) -> tuple[Record, list[Prediction]]:
     """Reads the last record and every answer, in the order in which they were written.
 
-    Answers that a later one replaced are included: all were paid for.
+    Answers that a later one replaced are included, because they may have cost money.
 
     Raises:
-        JournalError: If there is no such file, it can't be read (a folder, for one), it has no
-            header, or a line is damaged.
+        JournalError: If the file does not exist, can't be read (such as a folder), has no header,
+            or has a damaged line.
     """
     return parse_lines(_read_lines(path)[:-1], path)
 
@@ -178,10 +178,10 @@ def to_bytes(line: Record | Prediction) -> bytes:
 
 
 def parse_lines(lines: Iterable[bytes], path: Path) -> tuple[Record, list[Prediction]]:
-    """Parses complete lines: the last record, and all predictions.
+    """Parses complete lines into the last record and all predictions.
 
     Raises:
-        JournalError: If a line is damaged or edited, or the first is no header. The message
+        JournalError: If a line is damaged or edited, or the first is not a header. The message
             names the line of ``path``.
     """
     record: Record | None = None
@@ -193,7 +193,7 @@ def parse_lines(lines: Iterable[bytes], path: Path) -> tuple[Record, list[Predic
                 raise ValueError("not a JSON object")
             if "record" in line:
                 record = _parse_record(line, record)
-                # Drafts of dialogues have no labels; their reader checks them.
+                # Drafts of dialogues have no labels; the code that reads them checks them.
                 labels = _asks_for_labels(record)
             elif record is not None:
                 stored.append(_parse_prediction(line, labels=labels))
@@ -223,7 +223,7 @@ def _asks_for_labels(record: Record) -> bool:
     try:
         return set(load_template(record.prompt, slots=None).slots) >= DETECTION_SLOTS
     except RegistryError:
-        # A template of another machine.
+        # The template exists only on the machine of the run.
         return True
 
 
@@ -234,19 +234,20 @@ def _parse_prediction(line: dict[str, Any], *, labels: bool) -> Prediction:
     prediction = _PREDICTION.validate_python(line | {"mask": mask})
     outcome = prediction.outcome
     read = read_answer(prediction.answer)
-    # If there is a reason, the engine knew more than the text says, such as a cut.
+    # With a reason, the engine knew more than the text shows, such as that it was truncated.
     readable = outcome is Outcome.OK or (outcome is Outcome.UNPARSED and prediction.reason is None)
     edited = readable and labels and read != (outcome, mask)
     if edited or (mask and (outcome is not Outcome.OK or read[1] != mask)):
         raise ValueError(
-            f"{outcome}, {format_mask(mask)}, and its answer reads as {read[0]}, "
-            f"{format_mask(read[1])}: one of them was edited, or a version with other rules read it"
+            f"{outcome}, {format_mask(mask)}, but its answer reads as {read[0]}, "
+            f"{format_mask(read[1])}: one of them was edited, or a version with other parsing "
+            "rules wrote the line"
         )
     return prediction
 
 
 def _read_lines(path: Path) -> list[bytes]:
-    """Reads the lines of a journal; the last one is empty, or torn."""
+    """Reads the lines of a journal; the last one is empty or incomplete."""
     try:
         return path.read_bytes().split(b"\n")
     except FileNotFoundError:
@@ -262,12 +263,12 @@ def _read_lines(path: Path) -> list[bytes]:
 def _no_header(path: Path) -> JournalError:
     return JournalError(
         f"{paths.shown(path)}: the first line is not the header of a journal. "
-        "Choose another place for the run, or move the file away."
+        "Choose another path for the run, or move the file away."
     )
 
 
 def _of_same_file(before: Record, now: Record, path: Path) -> Record:
-    """Refuses another file of the same name; a copy with the same content may go on."""
+    """Refuses another corpus file of the same name; a copy with the same content is accepted."""
     if not before.is_of_another_file(now.corpus_file):
         return now
     if before.corpus_fingerprint == now.corpus_fingerprint:
@@ -283,7 +284,7 @@ def _of_same_file(before: Record, now: Record, path: Path) -> Record:
 def _lock(path: Path) -> AbstractContextManager[FileLock]:
     """Locks a journal against other processes."""
     try:
-        # A file beside the journal, because locking a file may empty it.
+        # A separate file, because locking may empty the locked file.
         return FileLock(path.with_name(f".{path.name}.lock")).acquire(timeout=0)
     except Timeout:
         raise JournalError(
@@ -292,7 +293,7 @@ def _lock(path: Path) -> AbstractContextManager[FileLock]:
         ) from None
 
 
-# ---- Where journals are --------------------------------------------------------------------
+# ---- Locations of journals -----------------------------------------------------------------
 
 
 def journal_path(
@@ -302,20 +303,20 @@ def journal_path(
     shard: str | None = None,
     out: Path | None = None,
 ) -> Path:
-    """Chooses the place of a run's journal: ``OUT/CORPUS/MODEL[.HISTORY][.shard-I-of-N].jsonl``.
+    """Gives the path of a run's journal: ``OUT/CORPUS/MODEL[.HISTORY][.shard-I-of-N].jsonl``.
 
-    Corpus files of the same name share the path, so that it can be typed. The journal records
-    which file it is about and refuses another one.
+    Corpus files of the same name share the path, which keeps it short. The journal records its
+    corpus file and refuses another one.
 
     Args:
         model: An entry of the registry.
         corpus: The corpus.
-        history: Whose labels the history shows; the paper's ``self`` is not named.
+        history: The labels that the history shows; the paper's ``self`` is left out of the name.
         shard: ``i/n``, if the run is one of several parts.
         out: Folder for runs; by default :data:`.paths.RUNS`.
 
     Returns:
-        The path, whether there is a journal or not.
+        The path, whether or not the journal exists.
     """
     parts = [model.id]
     if history != "self":
@@ -338,19 +339,19 @@ def parse_shard(shard: str) -> tuple[int, int]:
 
 
 def joined_path(path: Path) -> Path:
-    """Gives the path of the joined journal of a shard; a whole journal's own path."""
+    """Gives the path of the joined journal of a shard; other paths are returned unchanged."""
     return path.with_name(f"{path.name.removesuffix('.jsonl').partition('.shard-')[0]}.jsonl")
 
 
 def journal_files(path: Path) -> list[Path]:
-    """Finds the files of a run: its journal, or else its shards that are there.
+    """Finds the files of a run: its journal, or else its existing shards.
 
     If there is neither a journal nor a shard, the path of the journal is returned; reading it then
     raises the error.
     """
     name = re.compile(re.escape(path.stem) + r"\.shard-(\d+)-of-\d+\.jsonl")
-    beside = [] if path.exists() else path.parent.glob("*.jsonl")
-    shards = [(int(m[1]), file) for file in beside if (m := name.fullmatch(file.name))]
+    candidates = [] if path.exists() else path.parent.glob("*.jsonl")
+    shards = [(int(m[1]), file) for file in candidates if (m := name.fullmatch(file.name))]
     return [file for _, file in sorted(shards)] or [path]
 
 

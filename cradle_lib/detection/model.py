@@ -13,55 +13,55 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from cradle_lib.detection.engine import find_engine
 from cradle_lib.detection.local.chat import Day
 
-# `own` is what a user brings without an entry: a function, or a model named by a spec.
+# `own`: a user's model without an entry, that is, a function or a spec.
 Group = Literal["baseline", "embedded", "open", "fine-tuned", "proprietary", "own"]
 
-# Without a user name, a password, a query or a fragment, any of which could hold a key, and without
-# white space, which URL parsers remove: the text would go to another host.
+# Excludes user name, password, query and fragment, any of which could contain a key, and white
+# space, which URL parsers remove, so that text would be sent to another host.
 _ADDRESS: Final = re.compile(
     r"https?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?(/[!-~]*)?"
 )
-# How providers' keys begin, and names under which one is handed over.
+# Prefixes of providers' keys, and names of parameters that contain a key.
 _KEY: Final = re.compile(
     r"[?#]|/(sk-|gsk_|hf_|xai-|pplx-|nvapi-|r8_|AIza)[\w-]{8}|(key|token|secret|password)=",
     re.IGNORECASE,
 )
-# Joins the base and the adapter, and what pins each.
+# Separates the base from the adapter in `weights`, and their pins in `revision`.
 _PLUS: Final = " + "
 Dollars = Annotated[float, Field(ge=0)]
-# Options of a call that have a field of their own, and those that the protocol sets.
+# Options of a call that have a separate field, and those that the protocol sets.
 _OWN_FIELD: Final = frozenset({"max_completion_tokens", "max_tokens", "seed", "temperature"})
 _PROTOCOL: Final = frozenset({"messages", "model", "n", "stream"})
 
 
 class _Strict(BaseModel):
-    # A message never repeats what was given: it could be a key.
+    # Error messages never repeat the input, which could be a key.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class Decoding(_Strict):
-    """Settings that shape an answer.
+    """Settings that affect a model's answers.
 
     Attributes:
-        max_new_tokens: Upper limit of the answer's length.
-        mode: ``constrained`` lets the model write only answers that parse; the wave engine
-            can do it, and ``max_new_tokens`` has no effect then. ``None`` lets it write freely.
+        max_new_tokens: Maximum length of the answer in tokens.
+        mode: ``constrained`` restricts generation to answers that parse (wave engine only), and
+            ``max_new_tokens`` then has no effect. ``None``: no restriction.
         temperature: Sampling temperature. ``None`` leaves it to the provider of a service;
             local weights are then decoded greedily.
-        seed: Seed of the sampling, for local weights and services that know one.
+        seed: Seed of the sampling, for local weights and services that accept one.
         none_bias: Added to the logit of ``none``'s first token, for local weights. With
-            ln(t / (1 - t)) a label is written where it is preferred to ``none`` by t to 1 - t.
+            ln(t / (1 - t)), a label is predicted if its odds against ``none`` exceed t to 1 - t.
         dtype: Number format of local weights, such as ``bfloat16``.
-        chat: Switches of the model's chat template, such as ``enable_thinking: false``.
+        chat: Variables for the model's chat template, such as ``enable_thinking: false``.
         date: Date that the chat template of local weights prints, such as ``2026-11-25``. ``None``
-            for the day on which a run began, which its record then has here; no date is recorded
-            for a template that prints none.
-        answer_after: A control text after which the answer proper begins, for models
-            that write their reasoning in a channel of its own.
-        from_checkpoint: Whether local weights are decoded with the settings that their checkpoint
-            ships (``generation_config.json``), such as ``top_p``; those that are used are recorded
-            one by one. Settings of the entry itself come first; the length is always its own.
-        extra: Further options of a service's calls, sent as they stand, such as ``top_p`` or
+            for the day on which the run began, which is recorded here if the template can print a
+            date.
+        answer_after: Marker that precedes the final answer, for models that write their reasoning
+            in a separate channel.
+        from_checkpoint: Whether local weights use the generation settings of their checkpoint
+            (``generation_config.json``), such as ``top_p``. Each setting used is recorded. Settings
+            of the entry take precedence, and the maximum length is always the entry's.
+        extra: Further options of a service's calls, sent unchanged, such as ``top_p`` or
             ``reasoning_effort``.
     """
 
@@ -79,22 +79,25 @@ class Decoding(_Strict):
 
     @field_validator("extra")
     @classmethod
-    def _says_nothing_twice(cls, extra: dict[str, Any]) -> dict[str, Any]:
+    def _sets_only_further_options(cls, extra: dict[str, Any]) -> dict[str, Any]:
         if taken := sorted((_OWN_FIELD | _PROTOCOL) & extra.keys()):
-            raise ValueError(f"{', '.join(taken)}: set outside 'extra', or not to be changed")
+            raise ValueError(
+                f"{', '.join(taken)}: not allowed in 'extra', because another setting or the "
+                "protocol determines it"
+            )
         return extra
 
     @model_validator(mode="after")
-    def _is_obeyed(self) -> Decoding:
+    def _is_consistent(self) -> Decoding:
         if self.mode is not None and (self.from_checkpoint or self.temperature):
             raise ValueError(
-                f"'temperature' and 'from_checkpoint' do not go with 'mode: {self.mode}'"
+                f"'temperature' and 'from_checkpoint' can't be combined with 'mode: {self.mode}'"
             )
         return self
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that are set: what a record keeps."""
+        """The settings that are set, as they are recorded."""
         found = self.model_dump().items()
         return {k: v for k, v in found if v not in (None, {}) and v is not False}
 
@@ -104,7 +107,7 @@ class Key(_Strict):
 
     Attributes:
         variable: Name of the environment variable.
-        url: Page of the provider on which keys are made.
+        url: The provider's page for creating keys.
     """
 
     variable: str
@@ -112,7 +115,7 @@ class Key(_Strict):
 
 
 class Prices(_Strict):
-    """What a provider charges: dollars per million tokens, for each kind on its own.
+    """A provider's prices in dollars per million tokens, for each kind of token.
 
     Attributes:
         input: Prompt tokens.
@@ -136,29 +139,29 @@ class Model(_Strict):
 
     Attributes:
         id: Its key in the file: lower case, used in file names and commands.
-        name: What pages call it.
+        name: Display name.
         group: Kind of system.
-        engine: What drives it.
+        engine: Name of its engine.
         weights: Repository or folder of the weights, a name that starts with
             ``embedded:``, or the provider's name of the model.
             ``BASE + FOLDER`` is a base with the adapter in a folder.
-        revision: Commit or checksum of the weights; ``None`` if it is not pinned. With an
-            adapter ``BASE + ADAPTER``: that of the base, and the digest of the adapter.
+        revision: Commit or checksum of the weights; ``None`` if they are not pinned. With an
+            adapter, ``BASE + ADAPTER``: the pin of the base and the digest of the adapter.
         prompt: Name of its prompt template.
-        decoding: Settings that shape the answer; ``None`` for systems that generate nothing.
+        decoding: Decoding settings; ``None`` for systems that generate nothing.
         default: Whether it is part of the default book.
         sample: Number of dialogues that the default book runs it on; ``None`` for all.
         published: Its key in the published numbers, if the paper reports it.
         remote: Whether the text of the dialogues leaves this machine.
         base_url: Endpoint, if it is not the provider's own.
-        key: Where its API key comes from.
-        prices: What the provider charges.
-        hardware: What it needs, in words.
+        key: Source of its API key.
+        prices: Prices of the provider.
+        hardware: Required hardware, in words.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
     # matplotlib leaves names that begin with an underscore out of legends, and the search page of
-    # the book takes titles for HTML.
+    # the book interprets titles as HTML.
     name: Annotated[str, Field(pattern=r"^[^\s\x00-\x1f<>_][^\x00-\x1f<>]*$")]
     group: Group
     engine: str
@@ -187,7 +190,7 @@ class Model(_Strict):
 
     @property
     def base_revision(self) -> str | None:
-        """What pins the base."""
+        """The commit or checksum that pins the base."""
         return (self.revision or "").partition(_PLUS)[0] or None
 
     @property
@@ -197,7 +200,7 @@ class Model(_Strict):
 
     @property
     def kind(self) -> Literal["baseline", "local", "service"]:
-        """What an answer costs: see :class:`~cradle_lib.detection.engine.Engine`."""
+        """Kind of system, as defined by :class:`~cradle_lib.detection.engine.Engine`."""
         return find_engine(self.engine).kind
 
     @field_validator("base_url")
@@ -205,9 +208,9 @@ class Model(_Strict):
     def _is_an_address(cls, url: str | None) -> str | None:
         if url is not None and (not _ADDRESS.fullmatch(url) or _KEY.search(url)):
             raise ValueError(
-                "'base_url' is no address such as https://HOST/v1 or http://HOST:8000, or it has a "
-                "user name, a password, a query, a fragment or what looks like a key: keys come "
-                "from 'key' only"
+                "'base_url' must be an address such as https://HOST/v1 or http://HOST:8000, "
+                "without user name, password, query, fragment or anything that looks like a key. "
+                "Name the key's environment variable under 'key'"
             )
         return url
 
@@ -222,9 +225,9 @@ class Model(_Strict):
                     f"engine {self.engine} does not use 'decoding.{setting}'. "
                     f"It uses: {', '.join(sorted(engine.uses)) or 'no setting'}"
                 )
-        if self.kind == "service" and not self.remote and not is_here(self.base_url or ""):
+        if self.kind == "service" and not self.remote and not is_local_address(self.base_url or ""):
             host = urlsplit(self.base_url or "").hostname or "a provider's own endpoint"
-            raise ValueError(f"{host} is not on this machine or network: say 'remote: true'")
+            raise ValueError(f"{host} is not on this machine or network: set 'remote: true'")
         if self.kind == "service" and self.remote and self.key is None:
             raise ValueError(f"a remote model with engine {self.engine} needs 'key'")
         if (self.prices or self.base_url or self.key) and self.kind != "service":
@@ -234,8 +237,8 @@ class Model(_Strict):
         return self
 
 
-def is_here(url: str) -> bool:
-    """Whether an address is this machine's or a private network's, by its form alone."""
+def is_local_address(url: str) -> bool:
+    """Whether an address is on this machine or a private network; its name is not looked up."""
     found = _ADDRESS.fullmatch(url)
     host = found[1].strip("[]").removesuffix(".").lower() if found else ""
     try:
@@ -246,7 +249,7 @@ def is_here(url: str) -> bool:
 
 
 def faults(error: ValidationError) -> str:
-    """Lists all faults that pydantic found, field by field; never the values, which may be keys."""
+    """Lists all errors that pydantic found, by field, without the values, which may be keys."""
     found = []
     for fault in error.errors():
         field = ".".join(map(str, fault["loc"]))

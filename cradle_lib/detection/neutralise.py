@@ -1,7 +1,7 @@
-"""Neutralises the text of a turn: it is data, and can't act as a part of the prompt.
+"""Neutralises the text of a turn, so that it can't act as a part of the prompt.
 
 Line breaks inside a turn become spaces, and every text that looks like a speaker, a tag, a section
-of the prompt or a control token of a chat format is taken apart.
+of the prompt or a control token of a chat format is broken up.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _ROLE: Final = re.compile(
     re.IGNORECASE,
 )
 # <|im_end|>, </s>, <start_of_turn>, <think>, DeepSeek's with full-width bars and U+2581: tokenizers
-# read these inside any text. In square brackets people write words of their own, so that there
-# only the ones that models know are taken apart.
+# read these inside any text. People also write ordinary words in square brackets, so there only
+# known control tokens are broken up.
 _CONTROL: Final = re.compile(
     r"<([|｜]?/?\w[\w .\u2581-]{0,40}[|｜]?)>"  # noqa: RUF001
     r"|\[(/?(?:INST|SYSTEM_PROMPT|MODEL_SETTINGS|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)"
@@ -26,24 +26,23 @@ _CONTROL: Final = re.compile(
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-# Large enough for all turns of a split, so that they are computed once for all of its runs.
+# Large enough for all turns of a split, so that its runs share the results.
 @lru_cache(maxsize=1 << 14)
 def neutralise(text: str) -> str:
-    """Makes the text of a turn fit for one line of a prompt.
+    """Converts the text of a turn to one neutralised line.
 
     Args:
-        text: What somebody said, on one line or several.
+        text: The text of the turn, on one line or several.
 
     Returns:
-        One line. Line breaks are spaces; ``User:``, ``MODEL_TAG:`` and the like lose
-        their colon, control tokens are spaced out, and halves of broken characters are
-        replaced. Other text is left as it is.
+        One line. Line breaks are spaces; ``User:``, ``MODEL_TAG:`` and the like lose their colon,
+        control tokens are spaced out, and lone surrogates are replaced. Other text is unchanged.
     """
     line = " ".join(part.strip() for part in text.splitlines() if part.strip())
     line = _LONE_SURROGATE.sub("\ufffd", line)
     if "<" in line or "[" in line:
         line = _CONTROL.sub(lambda m: f"< {m[1]} >" if m[1] else f"[ {m[2]} ]", line)
-    # A second colon may follow the first: at most a few rounds. Few turns have one at all.
+    # Repeated, because a second colon may follow the first; skipped for text without a colon.
     before = "" if ":" in line or "\uff1a" in line else line
     while line != before:
         before, line = line, _ROLE.sub(lambda m: f"{m[1]}{m[2]} -", line)

@@ -1,20 +1,20 @@
-"""Reads what a model wrote: the four outcomes of an answer, never merged.
+"""Parses a model's answer into labels and one of four outcomes.
 
-The prompt asks for one line with labels separated by ``; ``, or ``none``. An answer is also read,
-and counted (:func:`needs_cleaning`), with these additions:
+The prompt asks for one line with labels separated by ``; ``, or ``none``. These additions are also
+accepted, and such answers are counted (:func:`needs_cleaning`):
 
 - upper case, quotation marks, brackets, closing punctuation, and Markdown: code fences, backticks,
   bold and italic marks, escaped underscores, list bullets and numbers;
 - a leading ``Answer:``, ``Final answer:`` or ``Label:``, also in the plural or as a heading;
 - labels on several lines, which are read together;
 - a last part headed ``Explanation:``, ``Reason:``, ``Reasoning:``, ``Rationale:`` or
-  ``Justification:``, if it names no label that was not read.
+  ``Justification:``, if it names no further label.
 
 Every other answer is ``unparsed``: if a line contains any other word, if ``none`` and a label are
-given together, and if nothing is given. It predicts nothing, keeps its raw text, and is counted
-beside every score.
+given together, or if the answer is empty. Unparsed answers count as no prediction. Their raw text
+is kept, and their number is reported with every score.
 
-:mod:`.journal` reads stored answers again with these rules and refuses a journal if the labels
+:mod:`.journal` parses stored answers again with these rules and refuses a journal if the labels
 differ, so a change here can make older journals unreadable.
 """
 
@@ -25,15 +25,15 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-from cradle_lib.detection.thoughts import is_open, spoken
+from cradle_lib.detection.thoughts import is_open, without_thoughts
 from cradle_lib.labels import BITS, NONE, union
 
 
 class Outcome(StrEnum):
-    """What became of one question to a model.
+    """Outcome of one question to a model.
 
     ``ok``: labels, or ``none``. ``unparsed``: an answer that can't be read as either.
-    ``refused``: the model or its provider declined. ``failed``: no answer came.
+    ``refused``: the model or its provider declined. ``failed``: no answer arrived.
     """
 
     OK = "ok"
@@ -51,7 +51,7 @@ _AFTER: Final = _BEFORE + "!"
 _ESCAPED: Final = re.compile(r"\\([_*`\[\]().-])")
 _FENCE: Final = re.compile(r"(?:`{3,}|~{3,})\s*(?:text|txt|plaintext|markdown|md|json|yaml)?", re.I)
 _BULLET: Final = re.compile(r"(?:[-+•]|[1-9][0-9]?[.)])\s+")
-# An empty box beside a label says that the label does not apply.
+# An empty checkbox next to a label means that the label does not apply.
 _EMPTY_BOX: Final = re.compile(r"\[\s*\]|\(\s*\)")
 _HEADING: Final = r"(?:\#{1,6}\s+)?[*_`\"']*(?:%s)[*_`\"'\s]*(?::|$)"
 _ANSWER_HEADING: Final = re.compile(_HEADING % r"(?:final\s+)?(?:answers?|labels?)", re.I)
@@ -61,19 +61,19 @@ _EXPLANATION: Final = re.compile(
 _NOT_LETTERS: Final = re.compile(r"[\W_]+")
 
 
-# Most answers of a run are the same few.
+# Most answers of a run are one of a few texts.
 @lru_cache(maxsize=1 << 12)
 def read_answer(text: str) -> tuple[Outcome, int]:
-    """Reads a model's answer.
+    """Parses a model's answer.
 
     Args:
-        text: What the model wrote. Thoughts are taken out first (:mod:`.thoughts`); one that is
-            never closed leaves the answer unparsed.
+        text: The model's raw text. Thoughts are removed first (:mod:`.thoughts`); an unclosed
+            thought makes the answer unparsed.
 
     Returns:
         ``(ok, mask)`` for labels, ``(ok, 0)`` for ``none`` alone, else ``(unparsed, 0)``.
     """
-    answer = spoken(text)
+    answer = without_thoughts(text)
     masks = _read_lines(answer)
     if is_open(answer) or not masks:
         return Outcome.UNPARSED, 0
@@ -84,19 +84,19 @@ def needs_cleaning(text: str) -> bool:
     """Whether an answer can be read although it is not written as the prompt asks.
 
     The prompt asks for one line with labels separated by ``;``, or ``none``. Thoughts and white
-    space do not matter.
+    space are ignored.
     """
-    names = [name.strip(" \t") for name in spoken(text).strip().split(";")]
+    names = [name.strip(" \t") for name in without_thoughts(text).strip().split(";")]
     as_asked = names == [NONE] or all(name in BITS for name in names)
     return not as_asked and read_answer(text)[0] is Outcome.OK
 
 
 def _read_lines(answer: str) -> list[int] | None:
-    """Reads the lines of an answer.
+    """Parses the lines of an answer, which may be truncated.
 
     Returns:
-        The labels of each line, 0 for ``none``; empty if there is no line yet. ``None`` if the
-        answer is unparsed, whatever lines follow.
+        The labels of each line, 0 for ``none``; empty if there is no line. ``None`` if the answer
+        is unparsed, regardless of further lines.
     """
     lines = [_ESCAPED.sub(r"\1", line.strip()) for line in answer.splitlines()]
     lines = [line for line in lines if line and not _FENCE.fullmatch(line)]
@@ -119,7 +119,7 @@ def _read_lines(answer: str) -> list[int] | None:
 
 
 def _read_line(line: str) -> int | None:
-    """Reads a line of labels; 0 for ``none`` alone, ``None`` if anything else is in it."""
+    """Parses a line of labels; 0 for ``none`` alone, ``None`` if the line has any other word."""
     if _EMPTY_BOX.search(line):
         return None
     bullet = _BULLET.match(line)
@@ -133,7 +133,7 @@ def _read_line(line: str) -> int | None:
 
 
 def _names_others(explanation: str, read: int) -> bool:
-    """Whether an explanation names a label that was not read, or ``none`` beside labels.
+    """Whether an explanation names a label that was not read, or ``none`` although labels were.
 
     Spaces and hyphens count as underscores.
     """
@@ -143,16 +143,16 @@ def _names_others(explanation: str, read: int) -> bool:
 
 
 def first_line(text: str) -> str:
-    """Gives the first line that holds more than white space, or an empty text."""
+    """Gives the first line that is not blank, or an empty text."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
 def is_cut(text: str) -> bool:
-    """Whether an answer that did not end by itself might have been read otherwise if it had.
+    """Whether a truncated answer might be parsed differently if it were complete.
 
-    It might, as labels may follow on any line, unless a finished line makes it unparsed already.
-    An open thought counts as cut.
+    It might, because labels may follow on any line, unless a complete line already makes it
+    unparsed. An unclosed thought counts as cut.
     """
-    answer = spoken(text)
+    answer = without_thoughts(text)
     finished = [line for line in answer.splitlines(keepends=True) if line.splitlines() != [line]]
     return is_open(answer) or _read_lines("".join(finished)) is not None

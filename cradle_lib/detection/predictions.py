@@ -38,11 +38,11 @@ class Predictions:
         corpus: The corpus that the arrays are aligned to.
         masks: Labels of each user turn; 0 where the outcome is not ``ok``. uint16, shape
             (user turns,).
-        outcomes: Position of each turn's outcome in ``OUTCOMES``. uint8, the same shape.
-        answers: The raw texts.
-        of_turns: User turns of the corpus that was loaded; more than ``len(masks)`` if
+        outcomes: Index of each turn's outcome in ``OUTCOMES``. uint8, the same shape.
+        answers: The raw text of each turn's answer.
+        of_turns: Number of user turns of the corpus that was loaded; more than ``len(masks)`` if
             the run is partial or a sample.
-        choices: For each turn the log-probabilities at the branching points of its answer, if
+        choices: For each turn, the log-probabilities at the branching points of its answer, if
             decoding was constrained; empty if they were not loaded.
     """
 
@@ -68,13 +68,13 @@ class Predictions:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all dialogues of the run are answered completely."""
+        """Whether all turns of the run's dialogues are answered."""
         chosen = self.record.dialogues
         return self.covers_corpus if chosen is None else len(self.corpus) >= len(chosen)
 
     @property
     def coverage(self) -> str:
-        """Describes the dialogues of the run, as a heading; equal only for the same dialogues."""
+        """Heading that describes the run's dialogues; equal only for the same dialogues."""
         corpus, turns = self.corpus, len(self.masks)
         part = f" of {self.of_turns:,}" if turns < self.of_turns else ""
         return (
@@ -108,12 +108,12 @@ class Predictions:
             - ``dialogue`` (str): the dialogue's id.
             - ``turn`` (int): its ``turn_id``, from 0; ``position`` (int): which of the dialogue's
               user turns it is, from 1.
-            - ``gold``, ``predicted`` (str): labels joined by ``; ``, or ``none``; ``predicted`` is
-              ``unusable answer`` where it is. ``gold_mask``, ``predicted_mask`` (uint16): the same
-              as bits, 0 for an unusable answer.
+            - ``gold``, ``predicted`` (str): labels joined by ``; ``, or ``none``; ``predicted`` may
+              also be ``unusable answer``. ``gold_mask``, ``predicted_mask`` (uint16): the same as
+              bits, 0 for an unusable answer.
             - ``outcome`` (str): ``ok``, ``unparsed``, ``refused`` or ``failed``.
             - ``answer`` (str): the model's raw text.
-            - ``scenario``, ``timing`` (str): those of the dialogue, where the corpus has them.
+            - ``scenario``, ``timing`` (str): those of the dialogue, if the corpus has them.
 
             ``attrs["system"]`` is the model's name.
         """
@@ -145,10 +145,10 @@ class Predictions:
         """Restricts the predictions to some of the dialogues.
 
         Args:
-            corpus: A part of :attr:`corpus`, made by :meth:`Corpus.subset`.
+            corpus: A subset of :attr:`corpus`, made by :meth:`Corpus.subset`.
 
         Returns:
-            Predictions aligned to the part.
+            Predictions aligned to the subset.
         """
         rows_of: dict[str, list[int]] = {dialogue.id: [] for dialogue in self.corpus}
         for row, position in enumerate(self.corpus.dialogue_of.tolist()):
@@ -170,20 +170,20 @@ def load_predictions(
     """Loads a run's predictions for a corpus, from one journal or from those of its shards.
 
     Args:
-        journals: The journal, or one per shard; the later one wins where two overlap. The
-            name of a journal that does not exist stands for its shards.
-        corpus: The corpus that the run was over.
+        journals: The journal, or one per shard; if a turn occurs in several, the last one counts.
+            If a journal does not exist, its shards are loaded.
+        corpus: The corpus of the run.
         partial: Whether to accept a run that does not cover the corpus. The result is
             then aligned to the dialogues that are covered completely.
 
     Returns:
-        The predictions, aligned to ``corpus`` or, if partial, to the part of it.
+        The predictions, aligned to ``corpus`` or, if partial, to the covered dialogues.
 
     Raises:
         NoRunError: If no dialogue is covered completely.
         JournalError: If the journals belong to different runs, answer another version of
-            the corpus, or cover only a part of it and ``partial`` was not asked for (the
-            message says n of N).
+            the corpus, or cover only a part of it without ``partial`` (the message says n of
+            N).
     """
     named = [journals] if isinstance(journals, Path | str) else journals
     files = [file for path in named for file in journal_files(Path(path))]
@@ -205,7 +205,7 @@ def load_predictions(
     if not len(run.corpus):
         raise NoRunError(
             f"{_names(files)}: covers no dialogue of {corpus.name} completely. "
-            "Go on with `cradle infer`."
+            "Resume the run with `cradle infer`."
         )
     return run
 
@@ -236,7 +236,7 @@ def aligned(record: Record, stored: Iterable[Prediction], corpus: Corpus) -> Pre
 def _matching(
     record: Record, stored: list[Prediction], corpus: Corpus, path: Path
 ) -> list[Prediction]:
-    """Keeps the predictions that answer a question of this corpus, word for word."""
+    """Keeps the predictions whose question occurs in this corpus unchanged."""
     template = template_of(record)
     if template is None:
         if record.corpus_fingerprint == corpus.fingerprint:
@@ -257,7 +257,7 @@ def _matching(
         raise JournalError(
             f"{paths.shown(path)}: none of its answers belongs to a question that {corpus.name} "
             f"({corpus.fingerprint}) asks; it was made for {record.corpus} "
-            f"({record.corpus_fingerprint}). Name the corpus that the run was over."
+            f"({record.corpus_fingerprint}). Name the corpus of the run."
         )
     return kept
 

@@ -1,6 +1,6 @@
 """Finds a model by its id in ``models.yml``, or by a spec such as ``hf:ORG/NAME``.
 
-A spec becomes an entry like any other, with the same journal, identity and consent.
+A spec is converted to an entry, which then has a journal, an identity and consent like any other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cradle_lib import paths, strict_yaml
 from cradle_lib.detection.baselines.function import id_of
-from cradle_lib.detection.model import Model, faults, is_here
+from cradle_lib.detection.model import Model, faults, is_local_address
 from cradle_lib.errors import RegistryError
 
 _ENGINES: Final = {"hf": "wave", "openai": "openai", "anthropic": "anthropic"}
@@ -33,8 +33,8 @@ def load_registry(path: Path = paths.REGISTRY) -> dict[str, Model]:
         The models by id, in the file's order.
 
     Raises:
-        RegistryError: If the file is missing or is not YAML with a mapping, or entries have faults,
-            where the message names all of them.
+        RegistryError: If the file is missing or is not YAML with a mapping, or if entries are
+            invalid; the message lists all their errors.
     """
     try:
         entries = strict_yaml.read(path)
@@ -56,7 +56,7 @@ def find_model(name: str, registry: Mapping[str, Model]) -> Model:
     """Looks up a model by id.
 
     Raises:
-        RegistryError: If there is none; the message suggests the nearest.
+        RegistryError: If there is none; the message suggests the most similar id.
     """
     if name in registry:
         return registry[name]
@@ -77,18 +77,18 @@ def resolve(
     prompt: str | None = None,
     **decoding: Any,
 ) -> Model:
-    """Finds the entry that a name or a spec stands for.
+    """Finds the entry of an id, or makes the entry of a spec.
 
     Args:
         model: An entry, its id in the registry, or a spec: ``hf:`` for weights in a folder or
             on the Hub (``hf:BASE + FOLDER`` with an adapter), ``openai:`` and ``anthropic:`` for a
             model behind an API.
         registry: The registry; by default the project's own.
-        name: What pages call a spec's model.
-        engine: What drives it instead of the spec's own engine: ``reference`` for ``hf:``.
+        name: Display name of a spec's model.
+        engine: Engine to use instead of the spec's default, such as ``reference`` for ``hf:``.
         base_url: Address of a service, if it is not the provider's own.
-        key: Environment variable that holds the service's key; by default the provider's, and
-            none for an address on this machine or network.
+        key: Environment variable with the service's key; by default the provider's, and none for
+            an address on this machine or network.
         prompt: Name of the prompt template, if it is not the entry's own.
         **decoding: Settings of :class:`~cradle_lib.detection.model.Decoding`.
 
@@ -117,11 +117,11 @@ def resolve(
 
 
 def _read_spec(spec: str, base_url: str | None) -> dict[str, Any]:
-    """Gives the fields of a spec's entry; a service at ``base_url`` may be on this machine."""
+    """Gives the fields of a spec's entry; ``base_url`` decides whether the model is remote."""
     scheme, _, weights = spec.partition(":")
     if scheme not in _ENGINES or not weights.strip() or not id_of(weights):
         raise RegistryError(f"no model {spec!r}. Expected {_FORMS}, or an id in models.yml.")
-    remote = scheme in _KEYS and not is_here(base_url or "")
+    remote = scheme in _KEYS and not is_local_address(base_url or "")
     return {
         "id": id_of(f"{scheme}-{weights}"),
         "name": weights,

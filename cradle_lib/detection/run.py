@@ -1,7 +1,7 @@
-"""Asks a model about a corpus: journal, resume, consent, budget and progress.
+"""Runs a model over a corpus: journal, resume, consent, budget and progress.
 
 :func:`run_model` and :func:`default_runs` take models by name, :func:`run` takes an entry of the
-registry, and :func:`ask` also serves questions that are not about the turns of a corpus.
+registry, and :func:`ask` also accepts questions that are not about the turns of a corpus.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.api.client import Remote
-from cradle_lib.detection.api.money import Budget, Place, highest_cost, prompt_sizes, usage_of
+from cradle_lib.detection.api.money import Budget, TurnKey, highest_cost, prompt_sizes, usage_of
 from cradle_lib.detection.api.network import host_of, proxy_of
 from cradle_lib.detection.baselines.function import Function
 from cradle_lib.detection.engine import (
@@ -54,8 +54,8 @@ from cradle_lib.prompts import load_template
 from cradle_lib.record import History, Record
 
 Stored = Mapping[str, Sequence[Prediction]]
-# Exceptions of a model in a row that stop a run: the model is broken, and not a question.
-_MOST_EXCEPTIONS: Final = 3
+# Consecutive exceptions that stop a run: they point to the model and not to one question.
+_MAX_EXCEPTIONS: Final = 3
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,18 @@ class Task:
     """The questions of a run, and how its record describes them.
 
     Attributes:
-        record: Fields of the record that say what is asked.
+        record: Fields of the record that describe the questions.
         sessions: Makes the sessions, given the usable answers of earlier starts by dialogue.
         total: Number of all questions.
-        texts: The texts that a remote model is sent, such as ``dialogues of surrogate-test``.
-        sizes: Calculates the most UTF-8 bytes of each prompt, by dialogue and turn.
+        texts: Describes the text sent to a remote model, such as ``dialogues of surrogate-test``.
+        sizes: Calculates the maximum size of each prompt in UTF-8 bytes, by dialogue and turn.
     """
 
     record: Mapping[str, Any]
     sessions: Callable[[Stored], Sequence[Questions]]
     total: int
     texts: str
-    sizes: Callable[[], Mapping[Place, int]]
+    sizes: Callable[[], Mapping[TurnKey, int]]
 
 
 def run_model(
@@ -100,16 +100,16 @@ def run_model(
             ``openai:NAME`` or ``anthropic:NAME``; or a function that takes a
             :class:`~cradle_lib.detection.Prompt` and returns the text of an answer.
         corpus: The corpus.
-        history: Whose labels the history shows.
-        name: Name of a function or a spec on pages.
+        history: Labels that the history shows: ``self``, ``gold`` or ``none``.
+        name: Display name of a function or a spec.
         version: Version of the data and weights that a function uses, which are not part of its
             source.
-        limit: Only this many dialogues, from the start.
-        sample: Only this many dialogues, drawn evenly from scenarios and timings.
-        options: How this machine runs the model: a :class:`~cradle_lib.detection.Options` with
-            ``device``, ``concurrency`` (calls at once), ``progress``, ``consent`` (asked, with a
-            sentence that says where to, before text leaves the machine) and ``max_cost`` (dollars,
-            over all starts). By default nothing is sent.
+        limit: Maximum number of dialogues, from the start of the corpus or of the sample.
+        sample: Number of dialogues to draw, stratified by scenario and timing.
+        options: Execution settings (:class:`~cradle_lib.detection.Options`), such as ``device``,
+            ``concurrency`` (parallel calls), ``progress``, ``consent`` (called with the
+            destination before text leaves the machine) and ``max_cost`` (dollars, over all
+            starts). By default nothing is sent.
         **settings: For a spec: ``engine``, ``base_url``, ``key``, and any decoding setting.
 
     Returns:
@@ -167,7 +167,7 @@ def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions
     for entry in entries:
         with suppress(NoRunError):
             if entry.kind == "baseline":
-                with suppress(EngineError):  # There is no train split beside the corpus.
+                with suppress(EngineError):  # The corpus has no train split.
                     found.append(run_model(entry, corpus))
                     continue
             found.append(load_run(entry, corpus, partial=True))
@@ -193,21 +193,21 @@ def run(
     Args:
         model: An entry of the registry.
         corpus: The corpus.
-        out: Folder for runs, in which :func:`journal_path` chooses the place; or the
-            journal itself, if the name ends with ``.jsonl``.
-        history: Whose labels the history shows.
-        limit: Only this many dialogues, from the start.
-        sample: Only this many dialogues, chosen by :func:`.sample_dialogues`.
-        shard: ``i/n``: of the dialogues chosen, those whose position modulo n is i
-            (i from 0), so that n processes can share a run.
-        options: How this machine runs the model, and what it may cost.
-        function: What answers, if the entry's engine is ``function``.
+        out: Folder for runs, in which :func:`journal_path` names the journal; or the path of the
+            journal, if it ends with ``.jsonl``.
+        history: Labels that the history shows: ``self``, ``gold`` or ``none``.
+        limit: Maximum number of dialogues, from the start of the corpus or of the sample.
+        sample: Number of dialogues to draw with :func:`.sample_dialogues`.
+        shard: ``i/n``: only the selected dialogues whose position modulo n is i (i from 0), so that
+            n processes can share a run.
+        options: Execution settings, including the maximum cost.
+        function: The engine, if the entry's engine is ``function``.
 
     Returns:
         The journal's path.
 
     Raises:
-        CradleError: If the run can't start, or can't go on. What was answered is kept.
+        CradleError: If the run can't start or continue. Answers so far are kept.
     """
     chosen = choose_dialogues(corpus, limit, sample, shard)
     template = load_template(model.prompt)
@@ -243,15 +243,15 @@ def ask(
     options: Options | None = None,
     function: Function | None = None,
 ) -> Record:
-    """Asks a model the questions of a task, or goes on where an earlier start stopped.
+    """Asks a model the questions of a task, or resumes an earlier start.
 
     Answers to questions that are still the same are kept; failed ones are asked again. If the code
     or the settings of a baseline changed, its journal is renamed and made again. A trained baseline
-    finds its train split beside ``corpus``. The journal is ``path``. All that follows is
-    as for :func:`.run`.
+    learns from the train split of ``corpus``. The journal is ``path``; ``options`` and ``function``
+    are those of :func:`.run`.
 
     Raises:
-        CradleError: If the run can't start, or can't go on. What was answered is kept.
+        CradleError: If the run can't start or continue. Answers so far are kept.
     """
     options = options or Options()
     before: Record | None = None
@@ -271,7 +271,7 @@ def ask(
                 f"{paths.shown(path)}: was made with other code or settings, and is made again. "
                 f"The previous file was renamed to {paths.shown(outdated)}."
             )
-        # A start with other settings does not bind this one.
+        # Answers and limits of a start with other settings do not apply.
         before, answered = None, []
     max_cost = options.max_cost
     if max_cost is None and before is not None:
@@ -281,7 +281,7 @@ def ask(
         record = record.model_copy(update={"max_cost": max_cost})
         budget = Budget(model, max_cost, sizes(), answered)
         if isinstance(engine, Remote):
-            # Calls in flight could exceed the limit together.
+            # Parallel calls could exceed the limit together.
             engine.options = replace(options, concurrency=budget.concurrency(options.concurrency))
     engine.date = record.decoding.get("date")
     usable: dict[str, list[Prediction]] = {}
@@ -301,7 +301,7 @@ def ask(
 def _make_record(
     model: Model, engine: Engine, task: Task, path: Path, before: Record | None
 ) -> Record:
-    """Makes the record of a start, with all settings that shape an answer."""
+    """Makes the record of a start, with all settings that affect answers."""
     function = engine if isinstance(engine, Function) else None
     decoding = model.decoding.settings if model.decoding else {}
     record = Record.create(
@@ -352,7 +352,7 @@ def _drive(
     budget: Budget | None,
     report: Callable[[Progress], None],
 ) -> None:
-    """Asks all questions that are left; writes, charges and reports each answer."""
+    """Asks the remaining questions; writes, charges and reports each answer."""
     waiting = {session.prompt.dialogue: session for session in sessions if session.prompt}
     left = {dialogue: session.remaining for dialogue, session in waiting.items()}
     stored = total - sum(left.values())
@@ -366,7 +366,7 @@ def _drive(
             now = replace(now, spent=now.spent + usage.cost(model.prices))
         if budget is not None:
             budget.add(prediction)
-            # Prices belong to services only, which the registry sees to.
+            # Only services have prices; the registry checks this.
             if budget.exhausted and now.done < now.total and isinstance(engine, Remote):
                 engine.stop(budget.state)
 
@@ -381,7 +381,7 @@ def _drive(
             exceptions += 1
         elif prediction.outcome is not Outcome.FAILED:
             exceptions = 0
-        if exceptions == _MOST_EXCEPTIONS:
+        if exceptions == _MAX_EXCEPTIONS:
             raise EngineError(
                 f"{model.name}: {exceptions} questions in a row raised an exception, the last one "
                 f"in dialogue {prediction.dialogue}, turn {prediction.turn}: {prediction.reason}. "
@@ -390,7 +390,7 @@ def _drive(
             ) from prediction.error
 
     if isinstance(engine, Remote) and model.prices is not None:
-        # A call that may be charged is recorded in the journal, also if it is made again.
+        # A call that may be charged is recorded in the journal, even if it is retried.
         engine.lost = charge
     report(now)
     if budget is not None and waiting:
@@ -399,24 +399,24 @@ def _drive(
 
 
 def require_consent(
-    model: Model, what: str, prompts: Iterable[int], consent: Consent | None
+    model: Model, texts: str, prompts: Iterable[int], consent: Consent | None
 ) -> None:
     """Asks whether text may be sent to a remote model.
 
-    The question names the text, the host, the proxy and the model, and, if the model has prices,
-    the most that prompts of these sizes in UTF-8 bytes can cost.
+    The question names the text, the host, the proxy and the model. If the model has prices, it
+    also names the maximum cost of ``prompts``, the prompts' sizes in UTF-8 bytes.
 
     Raises:
-        EngineError: If it was not agreed to.
+        EngineError: If consent is not given.
     """
     host, proxy = host_of(model), proxy_of(model)
     through = f" through the proxy {proxy}" if proxy else ""
     cost = ""
     if model.prices is not None:
         cost = f" It can cost {dollars(sum(highest_cost(model, n) for n in prompts))} at most."
-    question = f"The text of {what} will be sent to {host}{through} ({model.name}).{cost} Send it?"
+    question = f"The text of {texts} will be sent to {host}{through} ({model.name}).{cost} Send it?"
     if consent is None or not consent(question):
         raise EngineError(
-            f"{model.name} is remote, and sending {what} to {host} "
+            f"{model.name} is remote, and sending {texts} to {host} "
             "was not agreed to. Agree with --yes, or in Python with `Options(consent=...)`."
         )

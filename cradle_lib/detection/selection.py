@@ -11,13 +11,13 @@ from cradle_lib.detection.journal import parse_shard
 def choose_dialogues(
     corpus: Corpus, limit: int | None = None, sample: int | None = None, shard: str | None = None
 ) -> list[Dialogue]:
-    """Selects dialogues: a sample, of it the first ones, and of these a shard; as for :func:`.run`.
+    """Selects the dialogues of a run: draws ``sample``, cuts it to ``limit``, takes ``shard``.
 
     Raises:
         JournalError: If the shard is not ``i/n``.
     """
-    everything = list(range(len(corpus)))
-    positions = (everything if sample is None else sample_dialogues(corpus, sample))[:limit]
+    drawn = list(range(len(corpus))) if sample is None else sample_dialogues(corpus, sample)
+    positions = drawn[:limit]
     if shard is not None:
         index, count = parse_shard(shard)
         positions = positions[index::count]
@@ -25,10 +25,10 @@ def choose_dialogues(
 
 
 def sample_dialogues(corpus: Corpus, n: int, seed: int = 0) -> list[int]:
-    """Draws dialogues so that scenarios and reveal timings keep their shares.
+    """Draws dialogues so that scenarios and reveal timings keep their proportions.
 
-    A systematic sample: the dialogues are sorted by scenario, timing and chance (by
-    chance alone, if the corpus knows neither), and every k-th is taken.
+    A systematic sample: the dialogues are sorted by scenario and timing, as far as the corpus has
+    them, with ties in random order, and every k-th is taken.
 
     Args:
         corpus: The corpus.

@@ -1,11 +1,11 @@
-"""The turn-by-turn protocol: one session leads one model through one dialogue.
+"""The turn-by-turn protocol: a session asks one model about one dialogue.
 
 At every user turn the model sees the instruction, the dialogue up to that turn with
 its own earlier predictions, and the current turn, and answers with the labels of the current
-turn only (paper, Sec 4.3 and Appendix C.2). A session gives the next question and takes
-the answer; an engine asks questions and knows nothing of the protocol.
+turn only (paper, Sec 4.3 and Appendix C.2). A session builds each question and records its
+answer; engines do not depend on the protocol.
 
-A dialogue is data: :mod:`.neutralise` makes each turn unable to act as a part of the prompt.
+:mod:`.neutralise` prevents the text of a turn from acting as a part of the prompt.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Prompt:
         turn: ``turn_id`` of the user turn that is asked about.
         text: The whole user message.
         static: ``text[:static]`` is the same in every prompt of a run.
-        current: What the user says in this turn, neutralised, without the speaker.
+        current: Text of this turn, neutralised, without the speaker.
         tagged: Mask of all tags that the history shows.
-        history: The dialogue before this turn, as the prompt shows it: one line for what was
-            said and, after a user's line, one for its tags.
-        ends: Where the history of each question of the dialogue so far ended, this one's
-            last. What stands before such a place stands there in all later questions.
+        history: The dialogue before this turn, as the prompt shows it: one line per turn and,
+            after a user's turn, one with its tags.
+        ends: Offsets in ``text`` at which the history ended in each question of the dialogue so
+            far, this one last. All later questions start with the text before each offset.
     """
 
     dialogue: str
@@ -56,15 +56,15 @@ class Prompt:
     history: str = ""
 
     def __repr__(self) -> str:
-        """Says which question it is; never any text of the dialogue."""
+        """Identifies the question, without any text of the dialogue."""
         return f"<Prompt {self.dialogue}, turn {self.turn}: {len(self.text):,} characters>"
 
     @property
     def blocks(self) -> list[str]:
-        """The text in pieces: the static part, what each question added, and the rest.
+        """The text in pieces for prompt caching: static part, additions to the history, and rest.
 
-        Joined they are the text. Every piece but the last comes back at the same place in
-        later questions, and none is blank.
+        Joined, they give the text. All pieces but the last recur at the same offset in later
+        questions, and none is blank.
         """
         pieces = [""]
         for start, end in pairwise((0, self.static, *self.ends, len(self.text))):
@@ -82,27 +82,26 @@ class Prompt:
 
     @property
     def key(self) -> str:
-        """Sixteen hexadecimal digits of the text's SHA-256: what an answer is the answer to."""
+        """Sixteen hexadecimal digits of the text's SHA-256, which identify an answer's question."""
         return hashlib.sha256(self.text.encode("utf-8")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """How an answer came about: what an engine reports beside the text.
+    """Metadata of an answer, as far as the engine reports them.
 
     Attributes:
-        tokens_in: All tokens of the prompt: read from a cache, written to one, or neither;
-            ``None`` if unknown.
-        tokens_cached: Those of them that were read from a cache and not computed again.
-        tokens_written: Those of them that were written to a cache; ``None`` if not reported.
+        tokens_in: All tokens of the prompt, cached or not; ``None`` if unknown.
+        tokens_cached: Tokens of the prompt that were read from a cache and not computed again.
+        tokens_written: Tokens of the prompt that were written to a cache; ``None`` if not reported.
         tokens_out: Tokens of the answer, reasoning included.
         seconds: Time that the answer took.
         choices: For constrained decoding, the log-probability of each branch at each branching
-            point of the answer; ``None`` for an answer that was written freely.
+            point of the answer; ``None`` for unconstrained answers.
         served: The model's name, provider and fingerprint, as a service reports them.
         ending: ``missing`` if the service did not say how the answer ended; else ``None``.
-        error: The exception that the model raised instead of answering; a journal keeps its
-            ``reason`` only.
+        error: The exception that the model raised instead of answering; a journal keeps only the
+            ``reason``.
     """
 
     tokens_in: int | None = None
@@ -122,8 +121,8 @@ class Answer(Circumstances):
 
     Attributes:
         text: The model's raw text, or an empty text.
-        outcome: ``None`` lets the text decide; an engine sets it if there is no
-            readable answer for a reason of its own.
+        outcome: ``None`` to parse the text; set by an engine that knows that there is no usable
+            answer.
         reason: Why the outcome is not ``ok``.
     """
 
@@ -132,7 +131,7 @@ class Answer(Circumstances):
     reason: str | None = None
 
     def __repr__(self) -> str:
-        """Says how long it is; never what it says, which may quote the dialogue."""
+        """Shows the length and not the text, which may quote the dialogue."""
         outcome = f", {self.outcome}" if self.outcome else ""
         return f"<Answer of {len(self.text):,} characters{outcome}>"
 
@@ -164,35 +163,32 @@ class Prediction(Circumstances):
 
     @classmethod
     def of(cls, prompt: Prompt, answer: Answer) -> Prediction:
-        """Makes the prediction of a question: reads the answer, unless its outcome is known."""
+        """Makes the prediction of a question; parses the answer, unless its outcome is set."""
         outcome, mask = (answer.outcome, 0) if answer.outcome else read_answer(answer.text)
         own = (prompt.dialogue, prompt.turn, prompt.key, answer.text, mask, outcome, answer.reason)
         return cls(*own, **{f.name: getattr(answer, f.name) for f in fields(Circumstances)})
 
     def __repr__(self) -> str:
-        """Names the turn and the labels; never the answer, which may quote the dialogue."""
+        """Shows the turn and the labels, and not the answer, which may quote the dialogue."""
         place = f"{self.dialogue}, turn {self.turn}"
         return f"<Prediction {place}: {self.outcome}, {format_mask(self.mask)}>"
 
 
 class Session:
-    """Leads one model through one dialogue.
+    """Asks one model about one dialogue, turn by turn.
 
     Args:
         dialogue: The dialogue.
         template: A template with the slots ``history`` and ``current_turn``.
-        history: Whose tags the history shows: the model's own (``self``, the paper's
-            protocol; what is not ``ok`` shows as ``none``), the ``gold`` ones, or no
-            tag lines at all (``none``).
-        stored: Predictions made before. Wherever the next prompt is word for word the
-            one that a stored prediction answers, it is taken and not asked again; after
-            the first difference the prompts that follow differ as well, because each
-            holds the history before it.
+        history: Tags that the history shows: the model's own (``self``, the paper's protocol;
+            unusable answers show as ``none``), the ``gold`` labels, or no tag lines (``none``).
+        stored: Earlier predictions, which are reused for identical prompts. After the first prompt
+            that differs all later ones differ, too, because each contains the history before it.
 
     Attributes:
         prompt: The next question; ``None`` when the dialogue is finished.
-        remaining: User turns that are not answered yet, the one that it asks about included.
-        taken: The stored predictions that were taken.
+        remaining: Number of unanswered user turns, including that of ``prompt``.
+        taken: The stored predictions that were reused.
     """
 
     def __init__(
@@ -209,16 +205,16 @@ class Session:
         self.prompt: Prompt | None = next(self._questions, None)
 
     def answer(self, answer: Answer) -> Prediction:
-        """Takes the answer to :attr:`prompt` and moves on.
+        """Records the answer to :attr:`prompt` and advances to the next question.
 
         Args:
-            answer: What the engine brought back.
+            answer: The engine's answer.
 
         Returns:
-            The prediction, with its labels read.
+            The prediction, with the parsed labels.
 
         Raises:
-            RuntimeError: If the dialogue is finished: nothing was asked.
+            RuntimeError: If the dialogue is finished, so that there was no question.
         """
         prompt = self.prompt
         if prompt is None:
@@ -232,7 +228,7 @@ class Session:
     def _ask(
         self, template: Template, history: History, stored: Mapping[str, Prediction]
     ) -> Generator[Prompt, Prediction, None]:
-        """Reads the dialogue, and asks about each user turn without a stored prediction."""
+        """Yields the prompt of each user turn without a stored prediction."""
         lines: list[str] = []
         tagged = 0
         ends: tuple[int, ...] = ()
@@ -245,7 +241,7 @@ class Session:
                 lines.append(said)
                 continue
             before = "\n".join(lines)
-            # A template may show the current turn first; then nothing after it stays in place.
+            # If a template shows the current turn first, the history has no fixed offset.
             if before and template.slots[0] == "history":
                 ends += (template.static + len(before),)
             prompt = Prompt(
@@ -272,10 +268,7 @@ class Session:
 
 
 def gold_questions(dialogue: Dialogue, template: Template) -> Iterator[tuple[Prompt, int]]:
-    """Asks all questions of a dialogue as they are asked when each answer is gold.
-
-    Yields for each user turn the question, and the mask of its gold labels.
-    """
+    """Yields the question of each user turn, with gold labels in the history, and its gold mask."""
     session = Session(dialogue, template)
     for turn in dialogue.user_turns:
         if session.prompt is None:

@@ -1,9 +1,8 @@
 """Joins the shards of a run into one journal.
 
-A shard is a journal about every n-th of the run's dialogues. The joined journal has the same bytes
-as that of a process which asks one question after the other: one header, and the lines in the order
-of the corpus. Only measurements differ (``started``, ``seconds``, and the cached tokens of a
-service).
+A shard is a journal of every n-th dialogue of the run. The joined journal equals that of a single
+process that asks one question after the other: one header, and the lines in the order of the
+corpus. Only measurements differ (``started``, ``seconds``, and the cached tokens of a service).
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ def join(shards: Sequence[Path], out: Path, corpus: Corpus) -> Record:
     Args:
         shards: The journals of all shards, in any order.
         out: The journal to write.
-        corpus: The corpus that the run was over.
+        corpus: The corpus of the run.
 
     Returns:
         The record of the joined journal.
 
     Raises:
-        JournalError: If a shard is missing, damaged or not finished, or belongs to another run or
-            corpus; or ``out`` exists.
+        JournalError: If a shard is missing, damaged or unfinished, or belongs to another run or
+            corpus, or if ``out`` exists.
     """
     if out.exists():
         raise JournalError(f"{paths.shown(out)}: already exists. Move it away, or use it.")
@@ -57,7 +56,7 @@ def join(shards: Sequence[Path], out: Path, corpus: Corpus) -> Record:
             f"first one in dialogue {min(missing)[0]}. Name all shards, and finish them with "
             "`cradle infer --shard`."
         )
-    # A stable sort: of two answers to one question the later one stays the later one.
+    # The sort is stable: repeated answers to one question keep their order.
     answers.sort(key=lambda answer: (places[answer.dialogue], answer.turn))
     with replacing(out) as file:
         file.write_bytes(b"".join([to_bytes(record), *map(to_bytes, answers)]))
@@ -67,10 +66,11 @@ def join(shards: Sequence[Path], out: Path, corpus: Corpus) -> Record:
 def joined_record(files: Sequence[Path], records: Sequence[Record], corpus: Corpus) -> Record:
     """Makes the record of a run from those of its journal or of its shards.
 
-    Its dialogues are ``None`` if they are all, or unknown because a shard is missing.
+    Its ``dialogues`` are ``None`` if the run covers the corpus, or if they are unknown because a
+    shard is missing.
 
     Raises:
-        JournalError: If there is no record, or they belong to different runs.
+        JournalError: If there is no record, or the records belong to different runs.
     """
     if not records:
         raise JournalError("no journal was named. Name at least one.")
@@ -87,8 +87,8 @@ def joined_record(files: Sequence[Path], records: Sequence[Record], corpus: Corp
     counts = {parse_shard(shard)[1] for shard in shards}
     if len(counts) > 1:
         raise JournalError(
-            f"{paths.shown(files[0])}: there are shards of several divisions "
-            f"({', '.join(sorted(shards))}). Move all but those of one away."
+            f"{paths.shown(files[0])}: there are shards i/n with different n "
+            f"({', '.join(sorted(shards))}). Keep those of one n, and move the others away."
         )
     complete = all(len(shards) == count for count in counts)
     parts = [record.dialogues for record in records if record.dialogues is not None]

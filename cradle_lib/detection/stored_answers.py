@@ -29,13 +29,13 @@ def stored_answers(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
     """Lists the answers of runs, including those of incomplete dialogues.
 
     Args:
-        corpus: The corpus that they were over.
-        models: Ids in the registry, specs, or paths of journals (they end with ``.jsonl``); those
-            that were not run are left out.
+        corpus: The corpus of the runs.
+        models: Ids in the registry, specs, or paths of journals (ending with ``.jsonl``); models
+            without a run are left out.
 
     Returns:
-        One row for each answer, in the order of the models and of their journals; none if
-        nothing was run.
+        One row for each answer, in the order of the models and of their journals; empty if
+        there is no run.
 
         - ``run`` (str): the name of the run in ``models``; ``system`` (str): the model's
           name; ``dialogue`` (str) and ``turn`` (int): the turn's id.
@@ -43,8 +43,8 @@ def stored_answers(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
         - ``outcome`` (str): ``ok``, ``unparsed``, ``refused`` or ``failed``; ``predicted`` (str):
           labels joined by ``; ``, or ``none``; ``answer`` (str): the raw text.
         - ``tokens_in``, ``tokens_cached``, ``tokens_written``, ``tokens_out`` (Int64): tokens of
-          the prompt, those of them that were read from a cache and written to one, and tokens of
-          the answer; missing if unknown.
+          the prompt, of these the tokens read from a cache and written to one, and tokens of the
+          answer; missing if unknown.
         - ``seconds`` (float): the time that the answer took.
 
     Raises:
@@ -81,12 +81,12 @@ def stored_records(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
     """Compares the records of runs.
 
     Args:
-        corpus: The corpus that they were over.
+        corpus: The corpus of the runs.
         models: As for :func:`stored_answers`.
 
     Returns:
         One row for each field of a record (the index, ``field``) and one column for each run (of
-        its first shard), named as in ``models``; text, missing where there is none.
+        its first shard), named as in ``models``. Values are text, or missing.
 
     Raises:
         CradleError: As :func:`stored_answers`.
@@ -102,7 +102,7 @@ def stored_records(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
 
 
 def run_files(name: str, corpus: Corpus) -> list[Path]:
-    """Lists the journals of a run or of its shards; none if it was not made."""
+    """Lists the journals of a run or of its shards; empty if there is no run."""
     if name.endswith(".jsonl"):
         return [file for file in [paths.ROOT / name] if file.exists()]
     path = find_journal(resolve(name), corpus)

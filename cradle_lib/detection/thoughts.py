@@ -1,8 +1,8 @@
-"""Reasoning that a model writes before its answer: finds it by its markers and takes it out.
+"""Removes the reasoning that a model writes before its answer, found by its markers.
 
-Chat templates mark reasoning in a few forms, such as ``<think>...</think>``,
-``[THINK]...[/THINK]`` or ``<|START_THINKING|>...<|END_THINKING|>``. Many open the thought
-themselves at the end of the prompt, so that the text of the model has the closing marker only.
+Chat templates mark reasoning ("thoughts") in a few forms, such as ``<think>...</think>``,
+``[THINK]...[/THINK]`` or ``<|START_THINKING|>...<|END_THINKING|>``. Many write the opening marker
+themselves at the end of the prompt, so that the model's text has only the closing marker.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FORMS: Final = (
 MARKER: Final = re.compile(
     "|".join(f"{marker}" for form in _FORMS for marker in form), re.IGNORECASE
 )
-# What some models put around the answer that follows a thought.
+# Tags that some models put around the answer after a thought.
 _FRAME: Final = re.compile(
     r"</?(?:answer|response|solution|output)>"
     r"|<\|(?:begin|start|end)(?:_of)?_(?:answer|response|solution|output)\|>",
@@ -45,15 +45,15 @@ _FRAME: Final = re.compile(
 
 
 def _split(text: str) -> tuple[str, str | None]:
-    """Gives a text without its thoughts, and the marker of the thought in which it ends, if any."""
+    """Gives a text without its thoughts, and the opening marker of an unclosed thought, if any."""
     kept: list[str] = []
     opened: tuple[tuple[int, str], re.Match[str]] | None = None
     end, thought = 0, False
     for found in MARKER.finditer(text):
-        place = found.lastindex or 1
-        form, closes = divmod(place - 1, 2)
-        # The same for both ends of a thought.
-        kind = form, found[place].lower()
+        group = found.lastindex or 1
+        form, closes = divmod(group - 1, 2)
+        # Equal for the opening and the closing marker of a thought.
+        kind = form, found[group].lower()
         if not closes:
             opened = opened or (kind, found)
             continue
@@ -68,20 +68,20 @@ def _split(text: str) -> tuple[str, str | None]:
     return _FRAME.sub("", answer) if thought else answer, opened[1][0] if opened else None
 
 
-def spoken(text: str) -> str:
-    """Takes thoughts out of a text.
+def without_thoughts(text: str) -> str:
+    """Removes thoughts from a text.
 
-    A closing marker without an opening one ends a thought that the prompt began: all text before
-    it is taken out. A thought that is never closed stays.
+    A closing marker without an opening one ends a thought that the prompt opened: all text before
+    it is removed. An unclosed thought stays.
     """
     return _split(text)[0]
 
 
 def open_marker(text: str) -> str | None:
-    """Gives the marker of the thought in which a text ends; ``None`` if it ends outside of one."""
+    """Gives the opening marker of an unclosed thought at the end of a text; ``None`` if none."""
     return _split(text)[1]
 
 
 def is_open(text: str) -> bool:
-    """Whether a text ends within a thought."""
+    """Whether a text ends within an unclosed thought."""
     return open_marker(text) is not None

@@ -162,7 +162,7 @@ def test_shards_are_found_joined_and_missing_ones_named(home: Path, forty: Corpu
         np.testing.assert_array_equal(joined.masks, whole.masks)
         assert (joined.record.shard, joined.record.dialogues) == (None, None)
     run(keyword, forty, out=home / "runs", shard="0/2")
-    with pytest.raises(JournalError, match="shards of several divisions"):
+    with pytest.raises(JournalError, match="shards i/n with different n"):
         load_run(keyword, forty)
 
 

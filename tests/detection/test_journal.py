@@ -193,7 +193,7 @@ def test_a_file_that_is_no_journal_is_refused_and_left_alone(
         ('"labels": "alert_ongoing"', '"labels": "alert_past"', "reads as ok, alert_ongoing:"),
         ('"answer": "Alert_ongoing."', '"answer": "well"', "reads as unparsed, none:"),
         ('"outcome": "ok"', '"outcome": "fine"', "field outcome: Input should be"),
-        ('"outcome": "ok"', '"outcome": "failed"', "failed, alert_ongoing, and"),
+        ('"outcome": "ok"', '"outcome": "failed"', "failed, alert_ongoing, but"),
         ('"turn": 0', '"turn": -1', "greater than or equal to 0"),
         ('"key": ', '"colour": 1, "key": ', "field colour: Unexpected"),
         ('"labels": ', '"labels": "none", "labels": ', "'labels' appears twice"),

@@ -93,14 +93,14 @@ SERVED = {"id": "m", "name": "M", "group": "open", "engine": "openai", "weights"
         ("http://localhost:8000/v1", ""),
         ("http://10.1.2.3/v1", ""),
         ("http://[::1]:8000/v1", ""),
-        ("https://api.example.com/v1", "say 'remote: true'"),
-        ("http://localhost.example.com/v1", "say 'remote: true'"),
-        ("http://localhost:abc/v1", "is no address such as"),
-        ("http://local\thost:8000/v1", "is no address such as"),
-        ("http://[::1/v1", "is no address such as"),
-        ("localhost:8000", "is no address such as"),
-        ("ftp://localhost/v1", "is no address such as"),
-        ("http://\u0131ocalhost/v1", "is no address such as"),
+        ("https://api.example.com/v1", "set 'remote: true'"),
+        ("http://localhost.example.com/v1", "set 'remote: true'"),
+        ("http://localhost:abc/v1", "must be an address such as"),
+        ("http://local\thost:8000/v1", "must be an address such as"),
+        ("http://[::1/v1", "must be an address such as"),
+        ("localhost:8000", "must be an address such as"),
+        ("ftp://localhost/v1", "must be an address such as"),
+        ("http://\u0131ocalhost/v1", "must be an address such as"),
     ],
 )
 def test_an_address_is_sound_and_one_elsewhere_must_be_called_remote(
@@ -137,7 +137,7 @@ def test_options_of_a_provider_are_recorded_and_can_not_replace_the_protocol() -
     model = Model(**fields, decoding={"extra": options})
     assert model.decoding
     assert model.decoding.settings["extra"] == options
-    with pytest.raises(ValueError, match="messages, temperature: set outside 'extra'"):
+    with pytest.raises(ValueError, match="messages, temperature: not allowed in 'extra'"):
         Model(**fields, decoding={"extra": {"temperature": 1, "messages": []}})
 
 

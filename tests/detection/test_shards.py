@@ -96,7 +96,7 @@ def cut(shards: list[Path]) -> None:
             replaced(corpus=EDITED, shard="1/3"),
             r"was made for tiny .* Name its corpus with --corpus",
         ),
-        (replaced(shard="1/4"), r"shards of several divisions \(0/3, 1/4, 2/3\)"),
+        (replaced(shard="1/4"), r"shards i/n with different n \(0/3, 1/4, 2/3\)"),
         (cut, r"1 of 26 user turns are not answered .* in dialogue d0010"),
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.detection import Outcome, read_answer
 from cradle_lib.detection.parsing import is_cut
-from cradle_lib.detection.thoughts import is_open, open_marker, spoken
+from cradle_lib.detection.thoughts import is_open, open_marker, without_thoughts
 from cradle_lib.labels import BITS
 
 # As the chat templates and the documentation of these models write them.
@@ -88,7 +88,7 @@ def test_thoughts_are_taken_out_as_patterns_for_whole_blocks_would(parts: list[s
     head = whole[: opened.start()] if opened else whole
     # Of the rest everything up to the last closing marker belongs to the prompt's thought.
     lone = re.sub(r"^.*</think>", "", head, flags=re.DOTALL | re.IGNORECASE)
-    assert spoken(text) == lone + whole[len(head) :]
+    assert without_thoughts(text) == lone + whole[len(head) :]
 
 
 @pytest.mark.parametrize("piece", ["<think>", "<think_", "<a_", "<|begin_of_", "<|channel|>final"])

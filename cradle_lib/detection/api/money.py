@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _MILLION: Final = 1_000_000
 # Tokens that a service adds to a message: role markers, and the first words of its template.
 WRAPPING: Final = 256
-Place = tuple[str, int]
+TurnKey = tuple[str, int]
 _ALL_LABELS: Final = format_mask(sum(BITS.values()))
 _COSTS: Final = (
     "system", "calls", "prompt_bytes", "answer_tokens", "input_price", "output_price", "date",
@@ -101,7 +101,7 @@ def total_usage(predictions: Iterable[Prediction]) -> tuple[Usage, int]:
 
 def prompt_sizes(
     dialogues: Iterable[Dialogue], template: Template, history: History, answer: str = _ALL_LABELS
-) -> dict[Place, int]:
+) -> dict[TurnKey, int]:
     """Calculates the UTF-8 bytes of each user turn's prompt if every answer is the given one.
 
     With the default, all labels, they are the most bytes that the prompts can have.
@@ -165,7 +165,7 @@ class Budget:
         self,
         model: Model,
         limit: float,
-        prompts: Mapping[Place, int],
+        prompts: Mapping[TurnKey, int],
         spent: Iterable[Prediction] = (),
     ) -> None:
         self.limit = limit

@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from cradle_lib.detection.engine import find_engine
-from cradle_lib.detection.model import Model, is_here
+from cradle_lib.detection.model import Model, is_local_address
 from cradle_lib.errors import EngineError
 
 # The variables that httpx2 and OpenSSL read.
@@ -41,7 +41,7 @@ def find_proxy(url: str) -> str | None:
         EngineError: If the proxy is of a kind that can't be used.
     """
     parts = urlsplit(url)
-    if is_here(url) or urllib.request.proxy_bypass(parts.netloc):
+    if is_local_address(url) or urllib.request.proxy_bypass(parts.netloc):
         return None
     proxies = urllib.request.getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")

@@ -138,5 +138,5 @@ def test_settings_that_can_not_be_obeyed_are_refused_before_anything_runs(
 
 def test_constrained_decoding_takes_no_settings_over() -> None:
     for more in ({"from_checkpoint": True}, {"temperature": 0.7}):
-        with pytest.raises(ValueError, match="do not go with 'mode: constrained'"):
+        with pytest.raises(ValueError, match="can't be combined with 'mode: constrained'"):
             make_model(Path("any"), "wave", mode="constrained", **more)
