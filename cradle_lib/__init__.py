@@ -1,7 +1,7 @@
-"""The library behind the book: what notebooks import comes from here.
+"""The public names of the library, as the notebooks import them.
 
-Names are loaded when they are first used, so that a command that needs none of the heavy
-packages does not wait for them. ``__init__.pyi`` says where each name lives.
+Names are imported when first used, so that commands do not wait for heavy packages they do not
+need. ``__init__.pyi`` lists the module of each name.
 """
 
 import lazy_loader

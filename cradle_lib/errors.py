@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, Self
 
-#: Most characters of a message, which may quote a file.
+#: Maximum length of a message in characters; messages may quote files.
 LONGEST: Final = 2_000
 
 
@@ -23,7 +23,7 @@ class CradleError(Exception):
         row: Zero-based row of the table, if the problem is in one.
         hint: What to do next.
 
-    The message is kept as :func:`printable` gives it.
+    The message is made safe and short by :func:`printable`.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class CradleError(Exception):
         super().__init__(printable(f"{message.rstrip('.')}. {hint}" if hint else message))
 
     def located(self, path: str | Path | None = None, row: int | None = None) -> Self:
-        """Copies the error, with the place where it was found."""
+        """Copies the error with a path or row added."""
         path, row = self.path if path is None else path, self.row if row is None else row
         return type(self)(self.problem, path=path, row=row, hint=self.hint)
 
@@ -59,11 +59,11 @@ class JournalError(CradleError, ValueError):
 
 
 class NoRunError(JournalError):
-    """A run that was never made, or has answered no dialogue completely yet."""
+    """A run that does not exist, or has not completed any dialogue yet."""
 
 
 class EngineError(CradleError, RuntimeError):
-    """A model that can't start or go on: missing weights, package, key, memory or cluster."""
+    """A model that can't start or continue: missing weights, package, key, memory or cluster."""
 
 
 class ScoringError(CradleError, ValueError):
@@ -78,8 +78,8 @@ def printable(text: str, most: int = LONGEST) -> str:
     """Escapes control characters and truncates long text, for a terminal or a page.
 
     Line breaks and tabs are kept. Other invisible characters (terminal escapes, bidirectional
-    marks, lone surrogates) are written as Python escapes. The middle of a text of more than
-    ``most`` characters is left out.
+    marks, lone surrogates) are written as Python escapes. A text of more than ``most`` characters
+    is shortened in the middle.
     """
     if len(text) > most:
         half = most // 2

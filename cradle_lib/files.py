@@ -10,8 +10,8 @@ from typing import Final
 
 from cradle_lib.errors import CradleError
 
-# Made in folders by Windows and in zip archives by macOS; other such names begin with a dot.
-_LEFT_BEHIND: Final = frozenset({"__macosx", "desktop.ini", "ehthumbs.db", "thumbs.db"})
+# Created by Windows in folders and by macOS in zip archives; other such names begin with a dot.
+_SYSTEM_FILES: Final = frozenset({"__macosx", "desktop.ini", "ehthumbs.db", "thumbs.db"})
 
 
 @contextmanager
@@ -19,13 +19,13 @@ def replacing(path: Path) -> Iterator[Path]:
     """Writes a file atomically: gives a temporary path, which is renamed at the end.
 
     The temporary file is in the same folder and is deleted after an error. Missing folders are
-    made.
+    created.
 
     Raises:
         CradleError: If the file can't be written there, or a text contains a lone surrogate (half a
             character), which UTF-8 can't encode.
     """
-    # A random name: an existing symbolic link under a known name would be written through.
+    # Random, because a predictable name could be an existing symbolic link to another file.
     part = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text file in UTF-8, atomically as :func:`replacing`."""
+    """Writes a text file atomically in UTF-8, with the errors of :func:`replacing`."""
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
 
@@ -52,9 +52,9 @@ def write_text(path: Path, text: str) -> None:
 def visible_files(folder: Path, pattern: str = "*") -> list[Path]:
     """Lists the files of a folder that match a pattern, sorted, without hidden files.
 
-    macOS, editors and file managers leave files such as ``._a.txt``, ``.#b.txt`` and
-    ``.ipynb_checkpoints/c.ipynb``. Every reader of a folder lists it with this function. A missing
-    folder has no files.
+    macOS, editors and file managers create files such as ``._a.txt``, ``.#b.txt`` and
+    ``.ipynb_checkpoints/c.ipynb``. All code that reads a folder uses this function. The list is
+    empty for a missing folder.
     """
     return sorted(
         path for path in folder.glob(pattern) if not is_hidden(path.relative_to(folder).as_posix())
@@ -62,9 +62,9 @@ def visible_files(folder: Path, pattern: str = "*") -> list[Path]:
 
 
 def is_hidden(path: str) -> bool:
-    """Whether a relative path with slashes is a file that a program left, such as ``a~``."""
+    """Whether a relative POSIX path is hidden, a backup such as ``a~``, or a system file."""
     parts = PurePosixPath(path).parts
     return any(
-        part.startswith((".", "~$")) or part.endswith("~") or part.casefold() in _LEFT_BEHIND
+        part.startswith((".", "~$")) or part.endswith("~") or part.casefold() in _SYSTEM_FILES
         for part in parts
     )

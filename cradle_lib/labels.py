@@ -80,10 +80,10 @@ def short(label: str) -> str:
 
 
 def find(name: str) -> str:
-    """Finds a label by name, in any case, as written in :data:`LABELS`.
+    """Looks up a label by name, ignoring case, and gives it as written in :data:`LABELS`.
 
     Raises:
-        CorpusError: If no label has this name; the message suggests the nearest.
+        CorpusError: If no label has this name; the message suggests the closest one.
     """
     name = name.strip()
     found = _LOWER.get(name.lower())
@@ -106,7 +106,7 @@ def mask_of(names: Iterable[str]) -> int:
 
 
 def union(masks: Iterable[int]) -> int:
-    """Joins the labels of several turns: one mask with every label that occurs."""
+    """Combines masks: the result has every label that occurs in any of them."""
     return reduce(or_, masks, 0)
 
 
@@ -119,13 +119,13 @@ def labels_of(mask: int) -> tuple[str, ...]:
 def parse(text: str) -> int:
     """Reads the ``labels`` cell of a corpus into a mask.
 
-    Accepts labels separated by ``;``, ``,`` or ``|``, a JSON or Python list, and
-    ``none`` or nothing for a turn without labels.
+    Accepts labels separated by ``;``, ``,`` or ``|``, a JSON or Python list, and ``none`` or an
+    empty text for a turn without labels.
 
     Raises:
         CorpusError: If a part is not a label.
     """
-    # Brackets and quotes are those of a list in JSON or Python.
+    # Strip the brackets and quotes of a JSON or Python list.
     names = [name.strip(" \t'\"") for name in _SEPARATORS.split(text.strip(" \t[]"))]
     return mask_of(name for name in names if name and name.lower() not in (NONE, "null", "nan"))
 

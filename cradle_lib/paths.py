@@ -1,7 +1,7 @@
 """File locations: the repository, the user's cache, and the data that ships with the package.
 
-No other module builds such a path by hand. In a checkout everything is in the repository. A wheel
-has its data inside the package, and writes to the folder in which the command is started.
+Other modules take these paths from here. In a checkout all files are in the repository. A wheel has
+its data inside the package and writes to the working directory.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Final
 
 _PACKAGE: Final = Path(__file__).resolve().parent
-#: Data in a wheel; a repository has no such folder.
+#: Data folder of a wheel, which does not exist in a repository.
 _IN_WHEEL: Final = _PACKAGE / "shipped"
 #: Whether the library runs from its repository, with the book and all runs.
 CHECKOUT: Final = not _IN_WHEEL.is_dir()
-#: Top of what is written and fetched: the repository, or else the working directory.
+#: Root of written and downloaded files: the repository, or else the working directory.
 ROOT: Final = _PACKAGE.parent if CHECKOUT else Path.cwd()
-#: Top of what ships.
+#: Root of the shipped files.
 SHIPPED: Final = ROOT if CHECKOUT else _IN_WHEEL
 DATA: Final = SHIPPED / "data"
 SURROGATE: Final = DATA / "surrogate"
@@ -29,33 +29,33 @@ PROMPTS: Final = ROOT / "data" / "prompts"
 RUNS: Final = ROOT / "runs"
 NOTEBOOKS: Final = ROOT / "notebooks"
 BOOK: Final = ROOT / "book"
-#: Page that `cradle fork` copies, and the run of the model on it.
+#: Page that `cradle fork` copies, and the model id of the run on it.
 TEMPLATE: Final = "add-a-model"
 TEMPLATE_RUN: Final = "your-model"
 BENCH_RESULTS: Final = SHIPPED / "benchmarks" / "results"
 _OWN_REGISTRY: Final = ROOT / "models.yml"
-#: The user's own file comes before the one in a wheel.
+#: The user's own file takes precedence over the one in a wheel.
 REGISTRY: Final = _OWN_REGISTRY if _OWN_REGISTRY.exists() else SHIPPED / "models.yml"
 
 
 def cache() -> Path:
-    """Gives the folder of the cache, for converted weights and other files that can be made again.
+    """Gives the cache folder, for converted weights and other files that can be recreated.
 
-    It may not exist yet. It is ``$CRADLE_CACHE`` if it is set, else ``.cache`` at the top of the
-    repository, or without one ``~/.cache/cradle``.
+    It is ``$CRADLE_CACHE`` if set, else ``.cache`` in a checkout and ``~/.cache/cradle`` for a
+    wheel. It may not exist yet.
     """
-    usual = ROOT / ".cache" if CHECKOUT else Path("~/.cache/cradle")
-    return Path(os.environ.get("CRADLE_CACHE") or usual).expanduser().absolute()
+    default = ROOT / ".cache" if CHECKOUT else Path("~/.cache/cradle")
+    return Path(os.environ.get("CRADLE_CACHE") or default).expanduser().absolute()
 
 
 def shown(path: Path) -> str:
-    """Shortens a path for people: relative to :data:`ROOT` if it is inside."""
+    """Shortens a path for display: relative to :data:`ROOT` if it is inside."""
     absolute = path.absolute()
     return str(absolute.relative_to(ROOT)) if absolute.is_relative_to(ROOT) else str(path)
 
 
 def install_command(extra: str) -> str:
-    """Gives the command that installs the packages of an extra, for this way of installation."""
+    """Gives the pip command that installs an extra, in a checkout or from a package index."""
     if CHECKOUT:
         return f".venv/bin/python -m pip install -c requirements.lock -e '.[{extra}]'"
     return f"python -m pip install 'cradle-lib[{extra}]'"

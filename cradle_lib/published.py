@@ -1,7 +1,7 @@
-"""The paper's numbers, as data: no published number is typed anywhere else.
+"""Reads the paper's numbers from data files; no published number is written in code.
 
 The numbers are facts from CRADLE-Dialogue (arXiv 2606.10380); ``data/published/README.md`` says
-which sentences they come from. A number that is missing here is unknown, and shown as a dash.
+which sentences they come from. Unknown numbers are missing here, and shown as a dash.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Published:
     Attributes:
         key: Dotted name, such as ``corpus.dialogues``.
         value: The number, in its unit.
-        text: The number as it is printed, so that its last digit is known.
+        text: The number as printed, which shows its precision.
         unit: ``count``, ``percent``, ``turns`` and so on.
         where: Section of the paper.
         note: Further remarks.

@@ -30,7 +30,7 @@ _PACKAGES: Final = (
     "openai",
     "anthropic",
 )
-# The fields of the identity: two parts of one run share them.
+# Fields of the identity, which is the same for all parts of a run.
 _IDENTITY: Final = (
     "model",
     "engine",
@@ -45,10 +45,10 @@ _IDENTITY: Final = (
 _IF_SET: Final = ("endpoint", "code", "tokenizer")
 
 
-# Kept, because reading the metadata of a large package takes longer than a short run.
+# Cached, because reading the metadata of a large package takes longer than a short run.
 @cache
 def installed(packages: tuple[str, ...]) -> dict[str, str]:
-    """Gives the versions of those packages that are installed."""
+    """Gives the version of each package that is installed."""
     found = {}
     for package in packages:
         with suppress(PackageNotFoundError):
@@ -71,7 +71,7 @@ class Record(BaseModel):
             ``None`` if both come with the weights.
         prompt: Name of the prompt template.
         prompt_hash: Hash of the template's text.
-        decoding: Decoding settings, as they were used.
+        decoding: Decoding settings that were used.
         history: Labels in the history: the model's own (``self``), ``gold`` or ``none``.
         corpus: Name of the corpus.
         corpus_fingerprint: Its :attr:`~cradle_lib.corpus.Corpus.fingerprint`.
@@ -87,16 +87,15 @@ class Record(BaseModel):
         platform: Operating system and processor family.
         packages: Versions of the packages that matter, where installed.
         remote: Whether the text of the dialogues left the machine.
-        endpoint: Where an API model was asked, if not at its provider's own address.
-        code: Checksum of the code that answered, and its version if it has one, for a function
-            or an engine that does not ship with this library.
-        source: The text of that function.
-        proxy: Proxy of the calls, if the environment sets one.
-        max_cost: Most dollars that the run may cost, all its starts together; ``None`` for no
-            limit.
+        endpoint: Address of an API model, if it is not its provider's default.
+        code: Checksum of a function or an engine that does not ship with this library, with its
+            version if it declares one.
+        source: Source code of that function.
+        proxy: Proxy of the requests, if the environment sets one.
+        max_cost: Cost limit in dollars over all starts of the run; ``None`` for no limit.
     """
 
-    # Journals that ship have fields which were dropped since.
+    # Shipped journals have fields that no longer exist.
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     model: str
@@ -133,7 +132,7 @@ class Record(BaseModel):
     def create(cls, **fields: Any) -> Record:
         """Makes a record of a run that starts now, on this machine, from this commit.
 
-        The fields given describe the run; the rest is filled in.
+        ``fields`` describe the run; they override the values that are filled in.
         """
         head, dirty = commit()
         return cls(
@@ -153,24 +152,24 @@ class Record(BaseModel):
         """Gives the record as a data frame.
 
         Returns:
-            One row for each attribute, and one for the identity: ``field`` (str), ``content`` (str;
-            missing where there is none). Lists of dialogues are shown as their number.
+            One row for each attribute and one for the identity: ``field`` (str) and ``content``
+            (str; missing for an empty field). A list of dialogues is given as their number.
         """
         import pandas as pd
 
         values = {**self.model_dump(), "identity": self.identity}
         if self.dialogues is None:
             values["dialogues"] = "all"
-        rows = [(name.replace("_", " "), _in_words(value)) for name, value in values.items()]
+        rows = [(name.replace("_", " "), _displayed(value)) for name, value in values.items()]
         return pd.DataFrame(rows, columns=["field", "content"])
 
     def is_of_another_file(self, key: str | None) -> bool:
-        """Whether the corpus is known to come from another file than the one with this key."""
+        """Whether the corpus is known to come from a file with another key."""
         return None not in (self.corpus_file, key) and self.corpus_file != key
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The fields of the identity, which two parts of one run share."""
+        """The fields of the identity with their values, which all parts of a run share."""
         settings = {name: getattr(self, name) for name in _IDENTITY}
         return settings | {
             name: value for name in _IF_SET if (value := getattr(self, name)) is not None
@@ -187,13 +186,13 @@ class Record(BaseModel):
 
     @property
     def identity(self) -> str:
-        """Sixteen hexadecimal digits over :attr:`settings`."""
+        """Checksum of :attr:`settings`: sixteen hexadecimal digits."""
         canonical = json.dumps(self.settings, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
-def _in_words(value: Any) -> str | None:
-    """Writes the value of a field for people; ``None`` for an empty one."""
+def _displayed(value: Any) -> str | None:
+    """Formats the value of a field for display; ``None`` for an empty one."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Strict JSON: rejects duplicate keys, of which Python's reader keeps the last."""
+"""Strict JSON: rejects duplicate keys, where Python's parser keeps the last value."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def loads(text: str | bytes) -> Any:
     """Reads a JSON document; bytes are UTF-8.
 
     Raises:
-        ValueError: If it is not JSON (a :class:`json.JSONDecodeError`, which knows the place), not
-            UTF-8, has a key twice in one object, or is nested too deeply.
+        ValueError: If it is not JSON (a :class:`json.JSONDecodeError` with the position), not
+            UTF-8, has a duplicate key in an object, or is nested too deeply.
     """
     try:
         return _DECODER.decode(
@@ -26,10 +26,10 @@ def loads(text: str | bytes) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"{twice!r:.60} appears twice in an object")
+        duplicate = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"{duplicate!r:.60} appears twice in an object")
     return found
 
 
-# One decoder for all: a journal has thousands of lines, and `json.loads` would make one for each.
+# Shared: `json.loads` would create a decoder for each of the thousands of lines of a journal.
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object)

@@ -1,7 +1,7 @@
 """Strict YAML: plain values only, no duplicate keys.
 
-Dates are text, and ``1e-4`` is a number as in YAML 1.2. All else is read as PyYAML's safe loader
-does; whoever uses the values checks their types.
+Dates are read as text, and ``1e-4`` as a number as in YAML 1.2. Everything else is read as by
+PyYAML's safe loader. Callers check the types of the values.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import yaml
 
 
 def read(path: Path) -> Any:
-    """Reads the one YAML document of a file in UTF-8, as :func:`load`.
+    """Reads a UTF-8 file that contains one YAML document (:func:`load`).
 
     Raises:
         OSError: If the file can't be read.
-        ValueError: As :func:`load`, or if it is not UTF-8.
+        ValueError: As in :func:`load`, or if it is not UTF-8.
     """
     return load(path.read_text(encoding="utf-8"))
 
@@ -29,8 +29,8 @@ def load(text: str) -> Any:
     """Reads one YAML document: plain values, lists and mappings; ``None`` for an empty one.
 
     Raises:
-        ValueError: If it is not YAML, has a key twice in one mapping, or a value that can't be
-            read. The message is one line, with the place.
+        ValueError: If it is not YAML, has a duplicate key in a mapping, or a value that can't be
+            read. The message is one line with the position.
     """
     return deepcopy(_load(text))
 
@@ -40,13 +40,13 @@ def load(text: str) -> Any:
 def _load(text: str) -> Any:
     try:
         return yaml.load(text, _Loader)
-    except Exception as error:  # A tag such as `!!bool` on another value raises almost anything.
+    except Exception as error:  # A tag that does not fit its value can raise any exception.
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(reason[:200]) from None
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader, which refuses duplicate keys and makes no dates."""
+    """PyYAML's safe loader, changed to reject duplicate keys and to read dates as text."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - as PyYAML declares it.
         first: [resolver for resolver in known if not resolver[0].endswith(":timestamp")]
@@ -54,7 +54,7 @@ class _Loader(yaml.SafeLoader):
     }
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Reads a mapping; a key that occurs twice is an error."""
+        """Reads a mapping; a duplicate key is an error."""
         node = super().compose_mapping_node(anchor)
         seen = set()
         for key, _ in node.value:

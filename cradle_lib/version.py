@@ -1,4 +1,4 @@
-"""Which version of this library runs: its release, and its commit in a checkout."""
+"""The version of this library: its release, and its commit in a checkout."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def library_version() -> str:
 
 
 def commit() -> tuple[str, bool]:
-    """Finds the first twelve digits of the commit that the library runs from.
+    """Gives the commit of the checkout, and whether tracked files differ from it.
 
-    They are ``unknown`` outside a checkout. Also says whether tracked files were changed since.
+    The commit has twelve digits; it is ``unknown`` outside a checkout or if git fails.
     """
     if not paths.CHECKOUT:
         return "unknown", False

@@ -1,19 +1,19 @@
-"""Scoring: predictions and gold labels in, data frames out. The folder knows no model.
+"""Scoring: computes data frames of scores from predictions and gold labels, for any model.
 
-From a run to a score: ``evaluate`` puts predictions beside gold labels under the ``conventions``,
-``counts`` makes the true positives, false positives and false negatives of each dialogue and label,
-and ``scores`` has the formulas. ``signature`` names what a score depends on.
+``evaluate`` scores one run. For this, ``conventions`` aligns predictions with gold labels,
+``counts`` counts true positives, false positives and false negatives of each dialogue and label,
+and ``scores`` has the formulas. ``signature`` lists the settings that a score depends on.
 
-Several runs: ``compare`` (with ``paired_tests``), ``repeats``, ``label_changes`` and
-``run_agreement``. One run: when it predicts (``timing``, ``stage_orders``), what its alarms cost
-(``alarm_burden``, ``thresholds``), what it confuses (``label_pairs``, ``confusion``,
-``error_counts``, ``error_cases``), and what its scores depend on (``subgroups``,
-``sensitivity``). ``implied`` derives counts from published scores.
+Comparison of runs: ``compare`` (with ``paired_tests``), ``repeats``, ``label_changes`` and
+``run_agreement``. Analysis of one run: timing (``timing``, ``stage_orders``), alarms
+(``alarm_burden``, ``thresholds``), errors (``label_pairs``, ``confusion``, ``error_counts``,
+``error_cases``), subgroups (``subgroups``) and conventions (``sensitivity``). ``implied`` derives
+counts from published scores.
 """
 
 import lazy_loader
 
-# Loaded when first used: most modules that import this folder need none of them.
+# Imported when first used, because most importers of this folder need none of them.
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={

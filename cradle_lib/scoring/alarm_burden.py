@@ -1,18 +1,19 @@
-"""Alarm burden: how much a run would give people to look at.
+"""Alarm burden: how many predictions people would have to review, and how many are wrong.
 
-A model that finds everything by predicting everything is of no use. These numbers say how much
-there would be to look at, and for how little. A corpus has no timestamps, so alarms per hour can't
-be computed.
+A model that predicts every label on every turn finds everything and is useless. These metrics
+measure the effort of reviewing its predictions, and how much of it is wasted. A corpus has no
+timestamps, so alarms per hour can't be computed.
 
 Metrics, from predictions at turn level:
     ``false_tags_per_dialogue``: predictions that are not gold on their turn, per dialogue.
-    ``flagged_per_100``: user turns with a prediction but no gold label at all, per 100 user turns
+    ``flagged_per_100``: user turns with a prediction but without a gold label, per 100 user turns
         without a gold label.
-    ``gold_flagged``: share of the user turns with a gold label that got a prediction, whichever.
-    ``quiet_flagged``: share of the dialogues without any gold label that got a prediction.
-    ``needed_to_evaluate``: predictions that have to be looked at for each correct one.
-    ``repeats_per_alarm``: an alarm is the first prediction of a label in a dialogue; a repeat is a
-        later one of the same label that is not gold there. The protocol asks for none.
+    ``gold_flagged``: share of the user turns with a gold label that have a prediction of any label.
+    ``quiet_flagged``: share of the dialogues without gold labels that have a prediction.
+    ``needed_to_evaluate``: predictions to review for each correct one.
+    ``repeats_per_alarm``: repeats divided by alarms. An alarm is the first prediction of a label in
+        a dialogue, a repeat a later prediction of it on a turn where it is not gold. The protocol
+        asks for no repeats.
 
 References:
     Romero-Brufau et al., "Why the C-statistic Is Not Informative to Evaluate Early Warning
@@ -44,8 +45,8 @@ _RATIOS: Final = {
     "needed_to_evaluate": ("tags", "correct_tags", 1.0, "number"),
     "repeats_per_alarm": ("repeats", "alarms", 1.0, "number"),
 }
-# Below this share of positive turns, an interval over dialogues would suggest too much: whether the
-# rates of this corpus hold there matters far more.
+# Below this prevalence there is no interval: the sampling error is small against the uncertainty
+# whether the rates of this corpus apply there.
 _RARE: Final = 0.01
 
 
@@ -60,11 +61,11 @@ def alarm_burden(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0)
     Returns:
         One row for each metric.
 
-        - ``system``, ``coverage`` (str): the model's name; over which dialogues the run was, as a
-          heading; ``dialogues`` (int): how many these are.
-        - ``measure`` (str): a metric, as the module lists them.
-        - ``value``, ``low``, ``high`` (float): the metric and its 95 % interval. Infinite if alarms
-          find nothing; NaN for a zero denominator, and if not computed.
+        - ``system``, ``coverage`` (str): the model's name; the dialogues of the run, as a heading;
+          ``dialogues`` (int): their number.
+        - ``measure`` (str): the name of a metric of this module.
+        - ``value``, ``low``, ``high`` (float): the metric and its 95 % interval. Infinite for
+          ``needed_to_evaluate`` without a correct prediction; NaN for 0/0 and if not computed.
         - ``unit`` (str): ``share`` (0 to 1), or ``number``.
         - ``signature`` (str): the scoring settings.
     """
@@ -90,12 +91,12 @@ def projected_precision(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Projects the share of flagged turns that have a gold label to rarer crises.
+    """Projects precision, the share of flagged turns with a gold label, to rarer crises.
 
     A benchmark contains far more crises than everyday conversations. With s the share of gold turns
     that are flagged, f the share of other turns that are flagged, and q the share of turns with a
-    gold label, the positive predictive value is s q / (s q + f (1 - q)). It assumes that s and f do
-    not change.
+    gold label, precision is s q / (s q + f (1 - q)). The projection assumes that s and f do not
+    change.
 
     Args:
         predictions: The predictions for every user turn of a corpus.
@@ -104,14 +105,14 @@ def projected_precision(
         seed: Seed of the draws.
 
     Returns:
-        One row for the prevalence of the corpus itself and one for each that is given.
+        One row for the corpus' own prevalence and one for each given prevalence.
 
-        - ``system``, ``coverage`` (str): the model's name; over which dialogues the run was.
+        - ``system``, ``coverage`` (str): the model's name; the dialogues of the run.
         - ``prevalence`` (float): share of turns with a gold label; ``observed`` (bool): whether
           it is the corpus' own.
-        - ``value``, ``low``, ``high`` (float): the predictive value, 0 to 1; NaN for a run that
-          flags nothing. Its 95 % interval takes a given prevalence as fixed, and is NaN below 1 %;
-          the interval for the corpus itself includes its variation.
+        - ``value``, ``low``, ``high`` (float): precision, 0 to 1; NaN for a run that flags nothing.
+          The 95 % interval at a given prevalence takes it as fixed, and is NaN below 1 %. At the
+          corpus' own prevalence it includes the variation of the prevalence.
         - ``signature`` (str): the scoring settings.
     """
     own = float(np.mean(predictions.corpus.gold != 0)) if len(predictions.masks) else np.nan
@@ -170,7 +171,7 @@ def _estimate(
     draws: int,
     seed: int,
 ) -> dict[str, Floats]:
-    """Computes statistics of the summed counts, given by name, with their intervals."""
+    """Computes statistics with intervals from the summed counts, which are passed by name."""
     counts = burden_counts(run)
 
     def stacked(totals: Floats) -> dict[str, Floats]:
@@ -182,7 +183,7 @@ def _estimate(
 
 
 def _metrics(tally: Mapping[str, Floats]) -> dict[str, Floats]:
-    # x / 0 is infinity and 0 / 0 is NaN, which is what these two mean here.
+    # x / 0 gives infinity and 0 / 0 gives NaN, as documented.
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
             name: np.asarray(scale * tally[above] / tally[below])

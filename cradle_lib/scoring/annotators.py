@@ -1,4 +1,4 @@
-"""People as systems: each annotator's labels in the shape of a run, to be scored like one.
+"""Turns the labels of annotators into runs, so that they can be scored like a system.
 
 The scores show how much annotators differ. They cannot be compared with those of systems, because
 annotations and gold labels are not independent: the annotations that ship were derived from the
@@ -26,15 +26,15 @@ from cradle_lib.record import Record
 
 
 def annotator_runs(corpus: Corpus) -> list[Predictions]:
-    """Turns the labels of each annotator into a run.
+    """Turns the labels of each annotator into a run over the gold labels.
 
     Args:
         corpus: Dialogues with their gold labels.
 
     Returns:
-        One run for each annotator of the annotations that ship, by name, over the dialogues that
-        they labelled; none for another corpus. Adjudicators and the senior are left out, because
-        they saw only the undecided cases. Labels outside user turns are ignored.
+        One run for each annotator of the shipped annotations, sorted by name, over the dialogues
+        that they labelled; an empty list for another corpus. Adjudicators and the senior are left
+        out, because they saw only the undecided cases. Labels outside user turns are ignored.
     """
     try:
         annotations = load_annotations(corpus)
@@ -48,15 +48,15 @@ def annotator_runs(corpus: Corpus) -> list[Predictions]:
 
 
 def annotator_pairs(annotations: Annotations) -> tuple[Corpus, list[Predictions]]:
-    """Compares the second of each two annotators with the first, as a run with gold labels.
+    """Compares the second annotator of each pair with the first, whose labels serve as gold.
 
     Args:
-        annotations: Those of all annotators; adjudicators and the senior are left out.
+        annotations: The labels of all annotators; adjudicators and the senior are left out.
 
     Returns:
-        The dialogues that two annotators labelled, with the labels of the first by name in place
-        of their own; and a run for each second annotator over the dialogues of that pair, by name,
-        then one for the dialogues' own labels if there are any: they are what was decided.
+        A corpus of the dialogues that two annotators labelled, with the labels of the first one (by
+        name) as gold; and a run for each second annotator, sorted by name. If the dialogues have
+        gold labels of their own, these are the last run.
 
     Raises:
         CorpusError: If a dialogue does not have two annotators, or there are none.
@@ -80,7 +80,7 @@ def annotator_pairs(annotations: Annotations) -> tuple[Corpus, list[Predictions]
 
 
 def _run(corpus: Corpus, model: str, name: str, given: Mapping[str, Sequence[int]]) -> Predictions:
-    """A run over the dialogues that somebody labelled, of what they gave to every row of them."""
+    """Makes a run of labels that are given by dialogue id, one mask for each row."""
     places = [place for place, dialogue in enumerate(corpus) if dialogue.id in given]
     part = corpus.subset(places, f"{corpus.name}[{len(places)}]")
     masks = [given[d.id][turn.turn_id] for d in part for turn in d.user_turns]

@@ -1,24 +1,24 @@
-"""Differences between runs and a baseline with intervals and tests, and ranks of systems.
+"""Compares runs with a baseline (differences, intervals, tests), and ranks systems.
 
 The declared family: every run against the first one, the baseline, in micro and in macro F1, at
 turn level, at dialogue level and for confirms only. Its p-values are corrected together by Holm's
-method, so that any false alarm in the family is unlikely. Runs whose labels are the same on every
-turn are one system: give one of them (:func:`.distinct_runs`).
+method, which bounds the chance of any false positive in the family. Runs with the same labels on
+every turn are one system: pass only one of them (:func:`.distinct_runs`).
 
 The F1 of single labels at turn level is exploratory: these p-values are corrected by the method of
-Benjamini and Hochberg, which bounds the expected share of false alarms.
+Benjamini and Hochberg, which bounds the expected share of false positives.
 
-Without enough data there is no test, and the verdict is ``insufficient``: fewer than 20 gold labels
-behind an F1, and for a label fewer than 10 dialogues on which the two runs have other counts of it.
-Swapping dialogues on which they agree changes nothing, and of nine there are 2^9 swaps.
+Without enough data there is no test, and the verdict is ``insufficient``. The minimum is 20 gold
+labels, and for a single label also 10 discordant dialogues, on which the two runs have different
+counts of it. Swapping other dialogues changes nothing, and nine discordant ones allow only 2^9
+swaps.
 
 References:
-    Dror, Baumer, Shlomov and Reichart, "The Hitchhiker's Guide to Testing Statistical
-    Significance in NLP", 2018; Miller, "Adding Error Bars to Evals" (arXiv 2411.00640); Holm, "A
-    Simple Sequentially Rejective Multiple Test Procedure", 1979; Benjamini and Hochberg,
-    "Controlling the False Discovery Rate", 1995; Cohen, Statistical Power Analysis, 1988, on the
-    smallest difference that a test would usually find; for the tests see
-    :mod:`~cradle_lib.scoring.paired_tests`.
+    Dror, Baumer, Shlomov and Reichart, "The Hitchhiker's Guide to Testing Statistical Significance
+    in NLP", 2018; Miller, "Adding Error Bars to Evals" (arXiv 2411.00640); Holm, "A Simple
+    Sequentially Rejective Multiple Test Procedure", 1979; Benjamini and Hochberg, "Controlling the
+    False Discovery Rate", 1995; Cohen, Statistical Power Analysis, 1988, on detectable differences;
+    for the tests see :mod:`~cradle_lib.scoring.paired_tests`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from cradle_lib.statistics.rates import Floats
 
 ALPHA: Final = 0.05
 POWER: Final = 0.8
-# With fewer dialogues on which two runs differ no p-value survives a correction.
+# With fewer discordant dialogues no p-value stays significant after correction.
 DISCORDANT: Final = 10
 COMPARED: Final = ("micro_f1", "macro_f1")
-# The standard deviation of equal numbers is 0 but for rounding.
+# A smaller detectable difference is 0 apart from rounding.
 _NO_SPREAD: Final = 1e-12
 _COLUMNS: Final = (
     "level", "score", "label", "system", "baseline_score", "own_score", "value", "low", "high",
@@ -57,12 +57,12 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs against a baseline.
+    """The comparison of runs with a baseline.
 
     Attributes:
         names: Names of the runs, the baseline first.
-        signatures: One for each level, which the runs share.
-        differences: As :meth:`to_frame` gives them.
+        signatures: The signature of each level, which the runs share.
+        differences: The data frame of :meth:`to_frame`.
     """
 
     names: tuple[str, ...]
@@ -71,16 +71,18 @@ class Comparison:
 
     @property
     def dialogues(self) -> int:
-        """How many dialogues all runs cover."""
+        """Number of dialogues, which is the same for all runs."""
         return self.signatures["turn"].dialogues
 
     @property
     def power_note(self) -> str:
-        """Says which difference so many dialogues can show."""
+        """States the smallest difference that this number of dialogues can show."""
         wanted = self.differences.query("level == 'turn' and score == 'micro_f1'")
         sizes = wanted["detectable"].dropna()
         if sizes.empty:
-            return "No difference varies over the dialogues, so a detectable one is unknown."
+            return (
+                "No difference varies over the dialogues, so the detectable difference is unknown."
+            )
         low, high = (f"{100 * size:.1f}" for size in (sizes.min(), sizes.max()))
         pairs = ", depending on the pair" * (low != high)
         span = low if low == high else f"{low} to {high}"
@@ -102,19 +104,21 @@ class Comparison:
             - ``system`` (str): the run that is compared with the baseline.
             - ``baseline_score``, ``own_score`` (float): the scores of the two, 0 to 1.
             - ``value``, ``low``, ``high`` (float): ``own_score`` minus ``baseline_score`` and its
-              95 % interval, -1 to 1; NaN where all dialogues are alike. The interval contains
-              what the test would not reject: 0 is outside it if and only if ``p`` is below 0.05.
+              95 % interval, -1 to 1; bounds are NaN if all dialogues are alike. The interval
+              contains the differences that the test does not reject: 0 is outside it if and only if
+              ``p`` is below 0.05.
             - ``error`` (float): standard error of the difference over dialogues; 0 where all
               dialogues are alike.
             - ``p``, ``adjusted_p`` (float): before and after correction: Holm's over the declared
               family, Benjamini and Hochberg's over the labels; NaN without a test.
-            - ``support`` (int): gold labels behind it.
-            - ``discordant`` (int): dialogues on which the two runs have other counts.
-            - ``detectable`` (float): the smallest true difference that would be shown in four of
-              five samples of this size, before correction; NaN if all dialogues are alike.
+            - ``support`` (int): number of gold labels that the score is based on.
+            - ``discordant`` (int): dialogues on which the two runs have different counts.
+            - ``detectable`` (float): the smallest true difference that is significant in 80 % of
+              samples of this size, before correction; NaN if all dialogues are alike.
             - ``verdict`` (str): ``different`` if the adjusted p-value is below 0.05,
-              ``insufficient`` if there was too little to test, else ``not shown``: never "equal".
-            - ``signature`` (str): what the two scores depend on, and share.
+              ``insufficient`` if there is too little data for a test, else ``not shown``: never
+              "equal".
+            - ``signature`` (str): the scoring settings, which the two runs share.
         """
         return signed(self.differences.copy())
 
@@ -131,7 +135,7 @@ def compare(
 
     Args:
         runs: Two or more runs over the same dialogues; the first is the baseline.
-        names: Their names; by default those in their records.
+        names: Names of the runs; by default those in their records.
         conventions: Choices that the paper leaves open; the defaults if ``None``.
         permutations: Permutations for p-values and intervals, at least 1.
         seed: Seed of the permutations.
@@ -150,7 +154,7 @@ def compare(
         )
     if conventions is not None and conventions.macro_f1 != "mean":
         raise ScoringError(
-            "the test is about the mean of the labels' F1, and not about the harmonic macro F1. "
+            "the test is for the mean of the labels' F1, not for the harmonic macro F1. "
             "Compare without macro_f1=harmonic; `cradle score` gives both."
         )
     signatures: dict[Level, Signature] = {}
@@ -168,7 +172,7 @@ def compare(
 def _tests(
     baseline: Evaluation, other: Evaluation, permutations: int, seed: int
 ) -> list[dict[str, Any]]:
-    """One row for micro and for macro F1, and at turn level one for the F1 of each label."""
+    """Tests micro and macro F1, and at turn level the F1 of each label; one row each."""
     by_label = baseline.counts.level == "turn"
     found = paired_tests(
         baseline.counts,
@@ -191,7 +195,7 @@ def _tests(
 
 
 def _corrected(frame: pd.DataFrame) -> pd.DataFrame:
-    """Corrects the p-values of the declared family, and apart from them those of the labels."""
+    """Corrects the p-values of the declared family and, separately, those of the labels."""
     frame = frame.sort_values("label", key=pd.Series.notna, kind="stable", ignore_index=True)
     of_labels = frame["label"].notna()
     few = of_labels & (frame["discordant"] < DISCORDANT)
@@ -206,10 +210,10 @@ def _corrected(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def detectable(error: Floats) -> Floats:
-    """Gives the smallest true difference that a two-sided test would usually find.
+    """Computes the smallest true difference that a two-sided test finds with 80 % power.
 
     It is (z(1 - alpha / 2) + z(power)) times the standard error of the difference: about 2.8 times.
-    NaN where there is none, or no spread.
+    NaN where the standard error is NaN or 0.
     """
     normal = NormalDist()
     found = (normal.inv_cdf(1 - ALPHA / 2) + normal.inv_cdf(POWER)) * error
@@ -217,10 +221,10 @@ def detectable(error: Floats) -> Floats:
 
 
 def adjust(p: Floats, method: str) -> Floats:
-    """Corrects p-values, shape (T,), for being many.
+    """Corrects p-values for multiple testing. Shape (T,).
 
-    ``holm`` keeps the chance of any false alarm in the family below alpha, ``fdr_bh`` (Benjamini
-    and Hochberg) the expected share of false alarms. NaN stays NaN and does not count as a test.
+    ``holm`` keeps the chance of any false positive in the family below alpha, ``fdr_bh`` (Benjamini
+    and Hochberg) the expected share of false positives. NaN stays NaN and does not count as a test.
     """
     adjusted: Floats = np.full(len(p), np.nan)
     # NaN comes last.
@@ -241,30 +245,30 @@ def rank_ranges(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
 
     Args:
         evaluations: Evaluations of any systems and levels. Those of one level over the same
-            dialogues are ranked together; draws and seed are those of their signatures.
+            dialogues are ranked together, with the draws and seed of their signatures.
 
     Returns:
         One row for each evaluation, by level and dialogues, the best system first.
 
         - ``system``, ``level``, ``coverage`` (str): as in :meth:`.Evaluation.to_frame`.
-        - ``rank`` (int): 1 is the highest micro F1; equal systems share the best of their ranks.
+        - ``rank`` (int): 1 is the highest micro F1; tied systems share the best of their ranks.
         - ``ranks`` (str): the middle 95 % of the ranks over the draws, such as ``1`` or ``2 to 4``.
-          A system that is equal to others in a draw has all of their ranks. Without draws, and for
-          a single dialogue, the ranks of the corpus itself.
+          Systems that tie in a draw count with the best and the worst of their ranks. Without
+          draws, and for a single dialogue, the ranks in the corpus itself.
         - ``signature`` (str): the scoring settings.
     """
-    together: dict[tuple[str, str], list[Evaluation]] = {}
+    groups: dict[tuple[str, str], list[Evaluation]] = {}
     for each in evaluations:
-        together.setdefault((each.signature.level, each.signature.corpus), []).append(each)
-    rows = [row for rivals in together.values() for row in _ranked(rivals)]
+        groups.setdefault((each.signature.level, each.signature.corpus), []).append(each)
+    rows = [row for group in groups.values() for row in _ranked(group)]
     columns = ["system", "level", "coverage", "rank", "ranks", "signature"]
     return signed(pd.DataFrame(rows, columns=columns))
 
 
-def _ranked(rivals: Sequence[Evaluation]) -> list[dict[str, Any]]:
+def _ranked(group: Sequence[Evaluation]) -> list[dict[str, Any]]:
     """Ranks the systems of one level that were scored over the same dialogues."""
-    signature = rivals[0].signature
-    tallies = [tallies_at(each.counts.rows, each.counts.level).sum(axis=1) for each in rivals]
+    signature = group[0].signature
+    tallies = [tallies_at(each.counts.rows, each.counts.level).sum(axis=1) for each in group]
     found = bootstrap(
         np.stack(tallies, axis=1),
         partial(_ranks, zero_division=signature.zero_division),
@@ -277,19 +281,19 @@ def _ranked(rivals: Sequence[Evaluation]) -> list[dict[str, Any]]:
     highs = np.ceil(np.where(np.isnan(worst.high), worst.value, worst.high)).astype(int)
     return [
         {
-            "system": rivals[place].run.record.name,
+            "system": group[place].run.record.name,
             "level": signature.level,
-            "coverage": rivals[place].run.coverage,
+            "coverage": group[place].run.coverage,
             "rank": int(best.value[place]),
             "ranks": " to ".join(map(str, dict.fromkeys([lows[place], highs[place]]))),
-            "signature": str(rivals[place].signature),
+            "signature": str(group[place].signature),
         }
         for place in np.argsort(best.value, kind="stable")
     ]
 
 
 def _ranks(totals: Floats, *, zero_division: float) -> dict[str, Floats]:
-    """Gives the best and the worst rank of each of S systems; totals have shape (..., S, 3)."""
+    """Computes the best and worst rank of each of S systems; totals have shape (..., S, 3)."""
     _, _, scores = precision_recall_f1(totals, zero_division)
     own, other = scores[..., :, None], scores[..., None, :]
     return {

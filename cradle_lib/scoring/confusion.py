@@ -2,12 +2,12 @@
 
 Labels of a turn are paired as :mod:`~cradle_lib.scoring.label_pairs` describes. Every gold label is
 in exactly one cell, so a row sums to its label's occurrences. On the test split nearly every
-labelled turn has one label, and the pairing amounts to reading off the two labels.
+labelled turn has a single label, which is paired with the single prediction.
 
 The other pairing, ``all``, pairs each gold label of a turn with each prediction on the turn, with
-``none`` for an empty set. A row then sums to more than its label's occurrences where a turn has
+``none`` for an empty set. A row then sums to more than its label's occurrences if a turn has
 several predictions, and a turn with two labels that are both found counts as confused twice. The
-published cells can only have come from rows that are larger than the label counts, as these are.
+published cells imply row sums above the label counts, which this pairing gives.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one"
 
     Args:
         predictions: The run.
-        pairing: Which labels of a turn are paired: ``one-to-one``, or ``all`` with all.
+        pairing: How the labels of a turn are paired: ``one-to-one`` or ``all`` (see the module).
 
     Returns:
         One row for each cell of the matrix, row by row, also for cells with no occurrence. If the
@@ -48,9 +48,8 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one"
           run has unusable answers): one of these, or ``unusable answer``.
         - ``pairing`` (str): as given. ``outcome`` (str): ``ok`` or ``unusable``; missing if all
           answers of the run are usable.
-        - ``count`` (int): how often the prediction answers the gold label; ``support`` (int): the
-          sum of the gold label's row.
-        - ``value`` (float): their quotient, a share; NaN where the row is empty.
+        - ``count`` (int): number of pairs; ``support`` (int): the sum of the gold label's row.
+        - ``value`` (float): ``count`` divided by ``support``; NaN if the row is empty.
 
         ``attrs["signature"]`` states the scoring settings.
     """
@@ -62,7 +61,7 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one"
     frame.insert(4, "pairing", pairing)
     frame.insert(5, "outcome", None)
     if not all_usable:
-        # Text, since columns of other categories than gold's can't be compared with it.
+        # Text, because pandas can't compare categorical columns with different categories.
         frame["predicted"] = frame["predicted"].astype(str)
         frame["outcome"] = np.where(frame["predicted"] == UNUSABLE, "unusable", "ok")
     support = frame.groupby("gold", observed=True)["count"].transform("sum")
@@ -85,7 +84,7 @@ def annotator_confusion(annotations: Annotations) -> pd.DataFrame:
     """Counts the pairs of labels that two annotators gave to the same turns.
 
     Args:
-        annotations: Those of all annotators; adjudicators and the senior are left out.
+        annotations: The labels of all annotators; adjudicators and the senior are left out.
 
     Returns:
         One row for each pair of annotators who share dialogues and each pair of labels, also for
@@ -117,8 +116,8 @@ def annotator_confusion(annotations: Annotations) -> pd.DataFrame:
 def pair_counts(pairs: Iterable[tuple[str, str]], **sides: Sequence[str]) -> pd.DataFrame:
     """Counts pairs of names, for every cell of a matrix, row by row.
 
-    ``sides`` are the columns of the two names, with all that occur or might. Columns: the two
-    (categorical) and ``count`` (int).
+    ``sides`` gives the two column names, each with all its possible values. The frame has these two
+    columns (categorical) and ``count`` (int).
     """
     frame = pd.DataFrame(pairs, columns=[*sides])
     for side, names in sides.items():

@@ -1,8 +1,8 @@
-"""What the paper leaves open about scoring, as explicit options.
+"""Scoring conventions: options for the choices that the paper leaves open.
 
-The paper names its metrics (Sec 4, Tables 4 and 5) and publishes no scorer. Five questions
-have to be answered before a number comes out. Each is an option here, each default is the
-reading that agrees best with the paper, and each is named in the signature of every score.
+The paper names its metrics (Sec 4, Tables 4 and 5) and publishes no scorer, so five questions
+remain open. Each is an option here. The default is the answer that agrees best with the paper, and
+the signature of every score states the choice.
 
 1. *What is the Jaccard index of two empty sets?* 1 by default. In Table 5 (confirm only) the
    best Jaccard is 79.40, yet only 417 of the 600 dialogues have a confirm (Sec 3.4): if two
@@ -14,9 +14,9 @@ reading that agrees best with the paper, and each is named in the signature of e
 3. *What about labels on rows where no model is asked?* Ignored by default: inference is run
    on user turns only (Sec 4.3). Two of the 713 labels of the released test split are such
    orphans.
-4. *What does an answer score that could not be read, or was refused?* It tags nothing, and
-   its silence is never credited as agreement with an empty gold set. The paper does not
-   mention such answers; counting them as ``none`` would reward them with 84 % exact matches.
+4. *What does an unparsed, refused or failed answer score?* It counts as no prediction by default,
+   and is never correct, even on turns without gold labels. The paper does not mention such answers;
+   counted as ``none``, 84 % of them would be exact matches.
 5. *Which macro F1?* The mean of the labels' F1 by default. Some compute the harmonic mean of
    macro precision and macro recall instead, which is never lower and which a system can raise
    by trading precision on some labels for recall on others (Opitz and Burst, "Macro F1 and
@@ -44,7 +44,7 @@ Orphans = Literal["ignore", "attach", "count"]
 Unparsed = Literal["miss", "none", "exclude"]
 MacroF1 = Literal["mean", "harmonic"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
-#: All labels, alerts and confirms, as masks: what analyses report numbers for.
+#: Masks of the label groups that analyses report: all labels, alerts and confirms.
 STAGES: Final = {"any": ALL_MASK, "alert": ALERT_MASK, "confirm": CONFIRM_MASK}
 # Gold labels that a corpus must have for precision, recall and F1 at a level to be defined.
 NEEDED: Final[dict[Level, Need]] = {"turn": "labels", "dialogue": "labels", "confirm": "confirms"}
@@ -80,7 +80,7 @@ class Conventions:
     macro_f1: MacroF1 = "mean"
 
     def __post_init__(self) -> None:
-        """Refuses values that no score could be computed under."""
+        """Rejects values outside their range or choices."""
         for name in ("empty_jaccard", "zero_division"):
             value = getattr(self, name)
             if not (isinstance(value, int | float) and 0 <= value <= 1):
@@ -92,14 +92,14 @@ class Conventions:
 
 
 class Rows(NamedTuple):
-    """Gold labels beside predictions, once orphans have found their place.
+    """Aligned gold labels and predictions, with orphans treated as the conventions say.
 
     Attributes:
         gold: Masks of gold labels. Shape (rows,), as the others.
         predicted: Masks of predicted labels.
         dialogue_of: The position of each row's dialogue, ascending.
-        answered: Whether the row has a readable answer. An orphan's row, about which no model was
-            asked, has.
+        answered: Whether the row has a usable answer. True for the row of an orphan, about which no
+            model is asked.
     """
 
     gold: NDArray[np.uint16]
@@ -108,14 +108,14 @@ class Rows(NamedTuple):
     answered: NDArray[np.bool_]
 
     def take(self, chosen: NDArray[np.bool_]) -> Rows:
-        """Keeps some of the rows."""
+        """Selects rows."""
         return Rows._make(column[chosen] for column in self)
 
 
 def align_rows(run: Predictions, conventions: Conventions) -> Rows:
-    """Puts a run's predictions beside the gold labels, with orphans where they are wanted.
+    """Aligns a run's predictions with the gold labels, orphans included as the conventions say.
 
-    Gives one row for each user turn, and if orphans are counted one for each of them.
+    Gives one row for each user turn, and if orphans are counted also one for each of them.
     """
     corpus = run.corpus
     rows = Rows(corpus.gold, run.masks, corpus.dialogue_of, run.ok)
@@ -127,7 +127,7 @@ def align_rows(run: Predictions, conventions: Conventions) -> Rows:
 
 
 def orphans_of(corpus: Corpus) -> list[tuple[int, Turn]]:
-    """Finds the labels where no model is asked: the dialogue's position and the turn of each."""
+    """Finds labelled turns about which no model is asked, each with its dialogue's position."""
     return [
         (position, turn)
         for position, dialogue in enumerate(corpus)

@@ -1,8 +1,8 @@
-"""Per dialogue and label: true positives, false positives, false negatives.
+"""Counts true positives, false positives and false negatives per dialogue and label.
 
-Everything that is scored starts here. A corpus of N dialogues becomes N small tables; scores
-are functions of their sum, and the bootstrap resamples them, so that a score and its
-interval can't disagree about what is counted.
+All scores are computed from these counts. A corpus of N dialogues becomes N small tables. Scores
+are functions of their sum, and the bootstrap resamples them, so that a score and its interval are
+always based on the same counts.
 
 Three levels (Tables 4 and 5 of the paper):
     ``turn``: the unit is the user turn. A label counts on exactly that turn.
@@ -28,8 +28,8 @@ class Counts:
     """The counts of N dialogues.
 
     Attributes:
-        level: What was counted.
-        rows: For each dialogue 17 times three numbers. Shape (N, 17, 3).
+        level: The level, which defines the units.
+        rows: :attr:`tallies` of the 16 labels, then :attr:`sets`. Shape (N, 17, 3).
     """
 
     level: Level
@@ -39,15 +39,15 @@ class Counts:
     def tallies(self) -> Floats:
         """True positives, false positives and false negatives of each label. Shape (N, 16, 3).
 
-        They are zeros for the two alerts at level ``confirm``.
+        Zero for the two alerts at level ``confirm``.
         """
         return self.rows[:, :-1]
 
     @property
     def sets(self) -> Floats:
-        """Units, how many of them match exactly, and the sum of their Jaccard indices.
+        """Number of units, number of exact matches, and sum of Jaccard indices. Shape (N, 3).
 
-        Units are user turns, or the dialogue itself; none without scored turns. Shape (N, 3).
+        A unit is a scored user turn, or a dialogue that has one.
         """
         return self.rows[:, -1]
 
@@ -62,8 +62,8 @@ def count(
 ) -> Counts:
     """Counts true positives, false positives and false negatives of ``n`` dialogues.
 
-    Predictions are ignored where there is no readable answer. Dialogues without rows have zeros
-    throughout, units included. Of the conventions ``empty_jaccard`` and ``unparsed`` matter here.
+    Unusable answers count as no prediction. Dialogues without rows have zeros only, also for units.
+    Of the conventions, ``empty_jaccard`` and ``unparsed`` apply here.
     """
     conventions = conventions or Conventions()
     if conventions.unparsed == "exclude":

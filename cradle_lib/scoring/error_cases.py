@@ -1,4 +1,4 @@
-"""Turns to show as examples of errors (Table 6 of the paper), picked by a stated rule."""
+"""Picks example turns for each category of errors by a fixed rule (Table 6 of the paper)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cradle_lib.errors import ScoringError
 from cradle_lib.labels import NONE
 from cradle_lib.scoring.label_pairs import KINDS, classify, kind_of, pair
 
-#: A label, its mark (``correct``, or a kind of error) and what the mark says.
+#: A label, its mark (``correct``, or a kind of error) and the text of the mark.
 Mark = tuple[str, str, str]
 _NOTES: Final = {
     None: "correct",
@@ -31,14 +31,14 @@ def error_cases(
     """Picks error cases by a fixed rule instead of by hand (Table 6).
 
     For each category of errors, in a fixed order: the turns on which the most models make an error
-    of this category, ties broken by a draw. No dialogue is shown twice, so a category whose
-    dialogues are used up has fewer cases.
+    of this category, with ties broken at random. No dialogue is shown twice, so a category can have
+    fewer cases.
 
     Args:
         runs: Predictions of one or more models over the same dialogues.
         per_category: Cases of each category.
-        most: No more cases than this.
-        seed: Seed of the draw among cases in which equally many models err.
+        most: Maximum number of cases; ``None`` for no limit.
+        seed: Seed of the random order of ties.
 
     Returns:
         One row for each case, for :func:`.show_examples`: ``title`` (the category),
@@ -65,8 +65,8 @@ def error_cases(
     rows: list[tuple[object, ...]] = []
     for category, found in erring.items():
         title = category.replace("_", " ").capitalize()
-        lot, before = generator.permutation(len(asked)), len(rows)
-        for place in sorted(found, key=lambda row: (-len(found[row]), lot[row])):
+        random_order, before = generator.permutation(len(asked)), len(rows)
+        for place in sorted(found, key=lambda row: (-len(found[row]), random_order[row])):
             dialogue, turn = asked[place]
             if dialogue.id in shown or len(rows) == before + per_category:
                 continue
@@ -81,10 +81,9 @@ def error_cases(
 
 
 def marks(gold: int, predicted: int) -> list[Mark]:
-    """Marks each label on a turn, which has a gold mask and a predicted one.
+    """Marks the predicted labels of a turn, and its missed gold labels.
 
-    The label is the predicted one, or the gold label where it was missed. Labels are paired as in
-    the confusion matrix.
+    Takes the turn's gold and predicted masks. Labels are paired as in the confusion matrix.
     """
     found = []
     for one, other in pair(gold, predicted):
@@ -98,7 +97,7 @@ def turn_marks(runs: Sequence[Predictions]) -> dict[str, dict[tuple[str, int], s
     """Marks the predictions of runs on every user turn, for :func:`.show_examples`.
 
     Args:
-        runs: Runs over the dialogues that are shown or over parts of them.
+        runs: Runs over all or some of the dialogues that are shown.
 
     Returns:
         For each run by name: the marks by dialogue id and ``turn_id``, or the outcome of an

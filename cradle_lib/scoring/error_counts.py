@@ -1,4 +1,4 @@
-"""Errors at turn level in the terms of the paper's Sec 6.1."""
+"""Counts errors at turn level, in the quantities of the paper's Sec 6.1."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from cradle_lib.scoring.label_pairs import KINDS, classify, name_unusable
 from cradle_lib.scoring.signature import signed
 
 _SHARE: Final = "gold_negative_turns_flagged"
-# The pairs that each quantity counts, or for the share the turns, as links name them.
-_COUNTED: Final[dict[str, dict[str, str]]] = {
+# For each quantity the filter on pairs (for the share: on turns) that it counts, as in links.
+_FILTERS: Final[dict[str, dict[str, str]]] = {
     "fp": {"predicted": "any", "category": "any"},
     "fp_alert_ongoing": {"predicted": "alert_ongoing", "category": "any"},
     _SHARE: {"gold": NONE, "predicted": "any", "pairing": "all"},
@@ -28,8 +28,8 @@ _COUNTED: Final[dict[str, dict[str, str]]] = {
         "predicted": "confirm_SI_passive_ongoing",
     },
 }
-# Names there that mean several labels or categories.
-_MEANT: Final[dict[str, list[str]]] = {
+# Values of filters that stand for several labels or categories.
+_GROUPS: Final[dict[str, list[str]]] = {
     "any": [*LABELS, *KINDS],
     "alert": [label for label in LABELS if stage(label) == "alert"],
     "confirm": [label for label in LABELS if stage(label) == "confirm"],
@@ -46,7 +46,7 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
         One row for each quantity.
 
         - ``system`` (str): the model's name; ``coverage`` (str): its dialogues, as a heading;
-          ``dialogues`` (int): how many these are.
+          ``dialogues`` (int): their number.
         - ``quantity`` (str): ``fp``, ``fp_alert_ongoing``, ``gold_negative_turns_flagged``, ``fn``,
           ``alert_to_none``, ``alert_to_confirm``, ``temporal`` (ongoing and past swapped), and
           ``alert_ongoing_to_si_passive_ongoing``. As in the paper, a wrong label on a turn is one
@@ -54,10 +54,10 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
         - ``value`` (float): a number of labels, or a share of the turns without gold labels; NaN
           if there is no such turn.
         - ``unit`` (str): ``count`` or ``share``.
-        - ``gold``, ``predicted``, ``category``, ``pairing`` (str): which pairs it counts, or for
-          the share on which turns they are: a label, a stage, ``none`` or ``any``; missing where
-          nothing is asked. ``outcome`` (str): ``ok`` where the run has unusable answers that the
-          quantity does not count; missing elsewhere.
+        - ``gold``, ``predicted``, ``category``, ``pairing`` (str): the filter on the counted pairs
+          (for the share: on turns): a label, a stage, ``none``, ``any``, a category or a pairing;
+          missing without a condition. ``outcome`` (str): ``ok`` if the run has unusable answers
+          that the quantity does not count, else missing.
 
         ``attrs["signature"]`` states the scoring settings.
     """
@@ -70,15 +70,15 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
         "dialogues": len(corpus),
     }
     rows = []
-    for quantity, wanted in _COUNTED.items():
+    for quantity, wanted in _FILTERS.items():
         if quantity == _SHARE:
             value = (predictions.masks[negative] != 0).mean() if negative.any() else np.nan
         else:
-            names = {column: _MEANT.get(name, [name]) for column, name in wanted.items()}
+            names = {column: _GROUPS.get(name, [name]) for column, name in wanted.items()}
             value = pairs[[*names]].isin(names).all(axis=1).sum()
         unit = "share" if quantity == _SHARE else "count"
-        asked = {name: wanted.get(name) for name in ("gold", "predicted", "category", "pairing")}
+        filters = {name: wanted.get(name) for name in ("gold", "predicted", "category", "pairing")}
         usable_only = wanted.get("predicted") == NONE and not all_usable
         found = {"quantity": quantity, "value": float(value), "unit": unit}
-        rows.append(about | found | asked | {"outcome": "ok" if usable_only else None})
+        rows.append(about | found | filters | {"outcome": "ok" if usable_only else None})
     return signed(pd.DataFrame(rows), signature_of(predictions))

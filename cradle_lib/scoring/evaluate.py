@@ -1,4 +1,4 @@
-"""Scores one run: every score with its interval, the outcomes beside it, and a signature."""
+"""Scores one run: all scores with their intervals, and a signature."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cradle_lib.detection.predictions import Predictions
 
-# Scores of whole units, which mean something where nothing is gold.
+# Scores of whole units, which are defined without gold labels.
 _OF_UNITS: Final = ("exact_match", "jaccard")
 
 
@@ -35,10 +35,10 @@ class Evaluation:
 
     Attributes:
         run: The run.
-        signature: What the scores depend on.
-        scores: The scores with their intervals, by name of :data:`.OVERALL`, and of
-            :data:`.PER_LABEL` with one entry for each of :attr:`labels`.
-        counts: The counts that everything was computed from.
+        signature: The scoring settings.
+        scores: The scores with their intervals, by the names of :data:`.OVERALL` and of
+            :data:`.PER_LABEL`; the latter have one entry for each of :attr:`labels`.
+        counts: The counts from which the scores were computed.
     """
 
     run: Predictions
@@ -47,7 +47,7 @@ class Evaluation:
     counts: Counts
 
     def __repr__(self) -> str:
-        """Says what was scored, over what, and the score that stands first in tables."""
+        """Names the run, its dialogues, the level and the micro F1."""
         value = self.scores["micro_f1"].value
         score = "micro F1 n/a" if self.undefined_because else f"micro F1 {100 * float(value):.2f} %"
         about = f"{self.run.record.name} over {self.run.coverage}, {self.counts.level} level"
@@ -74,22 +74,22 @@ class Evaluation:
 
     @property
     def support(self) -> dict[str, int]:
-        """How often each label is gold."""
+        """Number of gold occurrences of each label."""
         return {label: tp + fn for label, (tp, _, fn) in self.tallies.items()}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences to put under these scores: the conditions, and what the corpus lacks."""
-        said = [f"In words: {self.signature.long()}."]
+        """Notes for display below the scores: the settings, and labels that are never gold."""
+        notes = [f"In words: {self.signature.long()}."]
         absent = sum(not times for times in self.support.values())
         if self.undefined_because:
-            said.append(f"{self.undefined_because}: precision, recall and F1 are not defined.")
+            notes.append(f"{self.undefined_because}: precision, recall and F1 are not defined.")
         elif absent and not self.signature.zero_division:
-            said.append(
+            notes.append(
                 f"{absent} of the {len(self.labels)} labels are never gold here: each counts as 0 "
                 "in macro scores and has no F1."
             )
-        return tuple(said)
+        return tuple(notes)
 
     def estimate(self, score: str, label: str | None = None) -> Estimate:
         """Looks up one score.
@@ -112,20 +112,19 @@ class Evaluation:
 
             - ``system`` (str): the model's name.
             - ``level`` (str): ``turn``, ``dialogue`` or ``confirm``.
-            - ``coverage`` (str): the dialogues of the run, as a heading; ``dialogues`` (int):
-              how many these are.
+            - ``coverage`` (str): the dialogues of the run, as a heading; ``dialogues`` (int): their
+              number.
             - ``unusable`` (int): answers that were unparsed, refused or failed; ``tags`` (int):
-              labels that the run gave at this level.
+              number of predictions at this level.
             - ``label`` (str): the label; missing for overall scores.
             - ``score`` (str): a name of :data:`.OVERALL` or :data:`.PER_LABEL`.
-            - ``value``, ``low``, ``high`` (float): the score and its 95 % interval, shares from
-              0 to 1; Wilson's interval for a label, else the bootstrap's. NaN for what is undefined
-              or was not computed. Where no label is gold, or not this one, precision, recall and F1
-              are undefined, whatever 0/0 counts as elsewhere.
-            - ``support``, ``tp``, ``fp``, ``fn`` (Int64): counts of the label: gold, found,
-              predicted without being gold, missed; missing for overall scores.
-
-            - ``signature`` (str): what the scores depend on; the same as ``attrs["signature"]``.
+            - ``value``, ``low``, ``high`` (float): the score and its 95 % interval, shares from 0
+              to 1; Wilson's interval for a label, else the bootstrap's. NaN if undefined or not
+              computed. Precision, recall and F1 are undefined if no label is gold (for a label: if
+              it is never gold), whatever ``zero_division`` is.
+            - ``support``, ``tp``, ``fp``, ``fn`` (Int64): gold occurrences, true positives, false
+              positives and false negatives of the label; missing for overall scores.
+            - ``signature`` (str): the scoring settings, also in ``attrs["signature"]``.
         """
         import pandas as pd
 
@@ -184,7 +183,7 @@ def evaluate(
         raise ScoringError(
             f"nothing to score in {predictions.corpus.name}: {len(predictions.masks)} user "
             f"turns with outcomes {outcomes}, unparsed={conventions.unparsed!r}. "
-            "Score another corpus, or don't exclude unreadable answers."
+            "Score another corpus, or don't exclude unusable answers."
         )
     counts = count(rows, len(predictions.corpus), level=level, conventions=conventions)
     measured = partial(
@@ -206,7 +205,7 @@ def evaluate(
 
 
 def _label_estimates(found: Scores, counts: Counts, *, intervals: bool) -> dict[str, Estimate]:
-    """Gives scores of single labels Wilson's intervals, which keep their coverage if rare."""
+    """Adds Wilson intervals to scores of labels; they keep their coverage for rare labels."""
     ends = {}
     if intervals:
         tp, fp, fn = np.moveaxis(tallies_at(counts.rows, counts.level), -1, 0)
@@ -227,7 +226,7 @@ def signature_of(
     draws: int = 0,
     seed: int = 0,
 ) -> Signature:
-    """Names all that a score of this run depends on."""
+    """Gives the signature of a score of this run, with all settings that it depends on."""
     record = predictions.record
     return Signature(
         level=level,

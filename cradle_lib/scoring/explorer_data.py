@@ -1,9 +1,9 @@
-"""A corpus and its runs as plain data for the explorer: one JSON value for each file of the page.
+"""Converts a corpus and its runs to the data of the explorer: one JSON value for each file.
 
-``core`` has everything but words: gold labels, and what each system's predictions were paired
-with. ``text-N`` has the utterances of some of the dialogues, ``answers-N`` the raw answers of the
-N-th system and the log-probabilities of its choices; the page loads these when a reader asks for
-them. Columns of numbers are the base64 of little-endian integers, one for each user turn or row.
+``core`` has everything except texts: gold labels, and each system's pairs of gold labels and
+predictions. ``text-N`` has the utterances of some of the dialogues, ``answers-N`` the raw answers
+of the N-th system and the log-probabilities of its choices; the page loads these on demand. Columns
+of numbers are the base64 of little-endian integers, one for each user turn or row.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from cradle_lib.scoring.annotators import annotator_pairs
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.label_pairs import CELLS, KINDS, classify
 
-#: Dialogues in one file of text.
+#: Dialogues in each file of texts.
 PART: Final = 250
-#: Characters of an answer that are shown; a journal holds all of it.
+#: Characters of an answer that are shown; journals have the full answer.
 LONGEST: Final = 4000
 _NOT_ASKED: Final = 255
 _LISTENER, _ASKED, _CONTINUED = range(3)
@@ -42,7 +42,7 @@ def explorer_data(
 
     Args:
         corpus: All dialogues.
-        runs: One run or more over them or over parts of them, each of another system.
+        runs: One or more runs over all or some of these dialogues, one for each system.
         text: Whether to include the text of a corpus that is not the surrogate, and the answers of
             systems, which may quote it. Do not publish such a site.
 
@@ -85,15 +85,15 @@ def annotators_data(
 
 
 def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
-    """Gathers everything but words.
+    """Gathers all data except texts and answers.
 
     Returns:
-        ``cells``, ``categories``, ``kinds`` and ``outcomes`` (what codes stand for);
-        ``dialogues`` (ids), ``rows`` (how many rows each has), ``speakers`` (of each row: 0 for
-        the Listener, 1 for a user turn, 2 for a row that continues the one above) and ``gold`` (of
-        each row, a mask); ``about``, columns of codes for what is known of a dialogue; ``systems``;
-        and ``best``, the position of the system with the highest micro F1 on the most turns
-        (nothing for people).
+        ``corpus`` (its name); ``cells``, ``categories``, ``kinds`` and ``outcomes`` (the meanings
+        of codes); ``dialogues`` (ids), ``rows`` (number of rows of each), ``speakers`` (of each
+        row: 0 for the Listener, 1 for a user turn, 2 for a row that continues the one above) and
+        ``gold`` (the mask of each row); ``about`` (coded columns such as the scenario of each
+        dialogue); ``best`` (the position of the system with the highest micro F1 among those with
+        the most turns; ``None`` for people); and ``systems``.
     """
     turns = corpus.turns
     kinds = [_CONTINUED if t.continues else _ASKED if t.asked else _LISTENER for t in turns]
@@ -116,24 +116,26 @@ def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
 
 
 def texts(corpus: Corpus, part: int) -> list[list[list[str]]]:
-    """Gathers what is said in dialogues ``part * PART`` and those after it.
+    """Gathers the utterances of up to ``PART`` dialogues, from position ``part * PART`` on.
 
-    Each utterance has one text, or two if a model was shown other words: see :func:`.neutralise`.
+    An utterance has one text, or also the text shown to models if :func:`.neutralise` changed it.
     """
-    return [_said(dialogue) for dialogue in corpus.dialogues[part * PART : (part + 1) * PART]]
+    return [_utterances(dialogue) for dialogue in corpus.dialogues[part * PART : (part + 1) * PART]]
 
 
 def answers(corpus: Corpus, run: Predictions, *, words: bool) -> dict[str, Any]:
-    """Gathers what a system wrote; its words only if asked for, since they may quote a dialogue.
+    """Gathers a system's raw answers and the log-probabilities of its choices.
+
+    Without ``words`` the answers are left out, because they may quote a dialogue.
 
     Returns:
-        ``answers`` (each once) and ``index`` (which one it is, for each user turn of the corpus;
-        empty without words), and ``choices``: for each user turn the log-probabilities at the
-        forks of its answer, or nothing.
+        ``answers`` (distinct texts), ``index`` (the position of each user turn's answer in them;
+        empty without answers), and ``choices`` (for each user turn the log-probabilities at the
+        choices of its answer, or 0).
     """
     places = _places(corpus, run)
     found: dict[str, Any] = {"answers": [], "index": "", "choices": []}
-    # People write no answers.
+    # Runs of annotators have no answers.
     if words and any(run.answers):
         cut = [valid_unicode(answer[:LONGEST]) for answer in run.answers]
         codes = {answer: code for code, answer in enumerate(dict.fromkeys(cut))}
@@ -153,7 +155,7 @@ def answers(corpus: Corpus, run: Predictions, *, words: bool) -> dict[str, Any]:
 
 
 def _ids(runs: Sequence[Predictions]) -> list[str]:
-    """What addresses call each system: the id of its model, its name if others have that id."""
+    """Gives the id of each system in links: its model's id, or its name if the id is not unique."""
     models = [run.record.model for run in runs]
     return [m if models.count(m) == 1 else r.record.name for m, r in zip(models, runs, strict=True)]
 
@@ -179,7 +181,7 @@ def _system(corpus: Corpus, run: Predictions) -> dict[str, Any]:
     code: NDArray[np.int64] = np.zeros(len(pairs), dtype=np.int64)
     for name, shift in (("category", 1), ("gold", 0), ("predicted", 0)):
         code = code * len(CELLS) + pairs[name].cat.codes.to_numpy(np.int64) + shift
-    # Pairs stand by turn of the corpus, whatever the order of the part.
+    # Sort pairs by turns of the corpus; the run may have its dialogues in another order.
     order = np.argsort(places[pairs["row"].to_numpy()], kind="stable")
     record = run.record
     return {
@@ -193,7 +195,7 @@ def _system(corpus: Corpus, run: Predictions) -> dict[str, Any]:
 
 
 def _places(corpus: Corpus, run: Predictions) -> NDArray[np.int64]:
-    """Which user turn of the corpus each user turn of a run is."""
+    """Gives for each user turn of a run its position among those of the corpus."""
     if run.corpus is corpus:
         return np.arange(len(corpus.gold))
     starts = np.searchsorted(corpus.dialogue_of, np.arange(len(corpus) + 1))
@@ -202,7 +204,7 @@ def _places(corpus: Corpus, run: Predictions) -> NDArray[np.int64]:
     return np.concatenate([np.arange(*starts[i : i + 2]) for i in covered])
 
 
-def _said(dialogue: Dialogue) -> list[list[str]]:
+def _utterances(dialogue: Dialogue) -> list[list[str]]:
     spoken = (dialogue.utterance(turn) for turn in dialogue.turns if not turn.continues)
     return [list(dict.fromkeys((valid_unicode(said), neutralise(said)))) for said in spoken]
 

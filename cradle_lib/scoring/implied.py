@@ -1,9 +1,9 @@
-"""What published scores imply: every set of whole counts that rounds to them.
+"""Finds all counts that are consistent with published, rounded scores.
 
-A score is a ratio of counts, and counts are whole numbers. So a score that is printed with two
-decimals fits few of them, and several scores of one system fit fewer still (the idea of the GRIM
-test: Brown and Heathers 2017, doi 10.1177/1948550616673876). What is found is exact: all
-arithmetic is in fractions, and every solution is listed.
+A score is a ratio of counts, and counts are whole numbers. A score printed with two decimals is
+therefore consistent with few counts, and several scores of one system with fewer still (the idea of
+the GRIM test: Brown and Heathers 2017, doi 10.1177/1948550616673876). The results are exact and
+complete: all arithmetic is in fractions, and every solution is listed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pandas as pd
 
 from cradle_lib.published import Published, published_label_counts, published_table
 
-# What the paper's text states of a system at the turn level.
+# Keys of the values that the paper's text states for a system at turn level.
 _STATED: Final = {
     "precision": "result.turn.micro_precision.",
     "recall": "result.turn.micro_recall.",
@@ -26,25 +26,25 @@ _STATED: Final = {
     "fp": "errors.fp.",
     "fn": "errors.fn.",
 }
-# Solutions further apart than this say nothing that is worth a cell.
-_NEAR: Final = 0.01
+# Largest range of a score over all solutions that is still reported.
+_MAX_RANGE: Final = 0.01
 
 
 def implied_scores() -> pd.DataFrame:
     """Derives the micro scores at turn level that the paper's text does not state.
 
-    The gold labels are those of the user turns, the only reading that fits all of its numbers.
+    Gold labels are counted on user turns, the only reading consistent with all of its numbers.
 
     Returns:
-        One row for each score that is not stated and on which all solutions of
-        :func:`possible_counts` agree within one point.
+        One row for each unstated score on which all solutions of :func:`possible_counts` agree
+        within one point.
 
         - ``system`` (str): the last part of its keys in the table of published values.
         - ``level`` (str): ``turn``; ``score`` (str): such as ``micro_recall``.
         - ``value`` (float): the score, a share; the mean of several solutions.
         - ``low``, ``high`` (float): the lowest and highest of several solutions; NaN for a single
           one.
-        - ``solutions`` (int): how many there are.
+        - ``solutions`` (int): their number.
     """
     gold = sum(published_label_counts().values())
     rows = []
@@ -52,7 +52,7 @@ def implied_scores() -> pd.DataFrame:
         solutions = possible_counts([gold], **stated)
         for name in ("precision", "recall", "f1"):
             values = solutions[name].dropna()
-            if name in stated or not len(values) or values.max() - values.min() > _NEAR:
+            if name in stated or not len(values) or values.max() - values.min() > _MAX_RANGE:
                 continue
             low, high = (values.min(), values.max()) if len(values) > 1 else (math.nan, math.nan)
             rows.append((system, "turn", f"micro_{name}", values.mean(), low, high, len(solutions)))
@@ -84,7 +84,7 @@ def possible_counts(
     fp: Published | None = None,
     fn: Published | None = None,
 ) -> pd.DataFrame:
-    """Lists all counts of a system that agree with its stated scores.
+    """Lists all counts of a system that are consistent with its stated scores.
 
     Args:
         gold: Possible numbers of gold labels, one for each reading.
@@ -135,7 +135,7 @@ def possible_totals(stated: Published, totals: Iterable[int]) -> list[int]:
 
 
 def rounds_to(part: int, total: int, stated: Published) -> bool:
-    """Whether a ratio lies within half a unit of the last digit that is printed of it.
+    """Whether a ratio rounds to a stated number, that is, within half a unit of its last digit.
 
     A half may have been rounded either way; 0 of 0 counts as 0, as in the scores.
     """
@@ -144,7 +144,7 @@ def rounds_to(part: int, total: int, stated: Published) -> bool:
 
 
 def _window(stated: Published) -> tuple[Fraction, Fraction]:
-    """Gives the shares that round to a stated number."""
+    """Gives the lowest and the highest share that round to a stated number."""
     number = Decimal(stated.text)
     half = Fraction(1, 2) * Fraction(10) ** int(number.as_tuple().exponent)
     unit = 100 if stated.unit in ("percent", "points") else 1
@@ -152,11 +152,11 @@ def _window(stated: Published) -> tuple[Fraction, Fraction]:
 
 
 def _false_positives(tp: int, fn: int, precision: Published | None, f1: Published | None) -> range:
-    """Gives the numbers of false positives that precision, F1 or both leave possible."""
+    """Gives the numbers of false positives that are consistent with precision, F1 or both."""
     if not tp:
         return range(0)
     shares = ((precision, tp, tp), (f1, 2 * tp, 2 * tp + fn))
-    stated = [(_window(share), part, beside) for share, part, beside in shares if share is not None]
-    least = max(0, *(math.ceil(part / high - beside) for (_, high), part, beside in stated))
-    most = min(math.floor(part / low - beside) for (low, _), part, beside in stated)
+    stated = [(_window(share), part, rest) for share, part, rest in shares if share is not None]
+    least = max(0, *(math.ceil(part / high - rest) for (_, high), part, rest in stated))
+    most = min(math.floor(part / low - rest) for (low, _), part, rest in stated)
     return range(least, most + 1)

@@ -1,4 +1,4 @@
-"""What became of the gold labels before and after a change, with paired intervals.
+"""Compares how two runs predict the gold labels, with paired intervals.
 
 A gold label is *found* if it was predicted, *missed* if no prediction is paired with it, *swapped*
 if its pair differs only in the temporal state, and *confused* with another label otherwise.
@@ -23,7 +23,7 @@ from cradle_lib.statistics.occurrences import members
 from cradle_lib.statistics.rates import Floats, ratio
 
 RESULTS: Final = ("found", "missed", "swapped", "confused")
-# Which labels are summed in each row.
+# The labels that are summed in each row.
 _SUMS: Final = {"all labels": ALL_MASK, "alerts": ALERT_MASK, "confirms": CONFIRM_MASK, **BITS}
 _MEMBERS: Final = members(_SUMS.values())
 
@@ -34,8 +34,8 @@ def label_changes(
     """Compares the outcomes of the gold labels in two runs.
 
     Args:
-        before: One run.
-        after: Another one over the same dialogues.
+        before: The run before a change, or any other one.
+        after: The run after it, over the same dialogues.
         draws: Bootstrap draws of dialogues, the same for both runs; 0 for no intervals.
         seed: Seed of the draws.
 
@@ -43,7 +43,8 @@ def label_changes(
         One row for each label, and for all labels, alerts and confirms, and each of
         :data:`RESULTS`.
 
-        - ``gold`` (str): the label, or a name of several; ``support`` (int): how often it is gold.
+        - ``gold`` (str): the label, or the name of a group; ``support`` (int): its gold
+          occurrences.
         - ``result`` (categorical): one of :data:`RESULTS`.
         - ``before``, ``after`` (float): shares of the gold labels; NaN without any.
         - ``value``, ``low``, ``high`` (float): ``after`` minus ``before`` with its 95 % interval,
@@ -52,7 +53,7 @@ def label_changes(
         ``attrs["signature"]`` states the scoring settings.
 
     Raises:
-        ScoringError: If the two can't be compared.
+        ScoringError: If the signatures of the runs differ.
     """
     runs = (before, after)
     signatures = [signature_of(run, draws=draws, seed=seed) for run in runs]
@@ -88,5 +89,5 @@ def _rows(run: Predictions) -> NDArray[np.int64]:
 
 def _shares(totals: Floats) -> Floats:
     """Divides results by the number of gold labels. Shapes (..., 16, 4) and (..., 19, 4)."""
-    every = _MEMBERS @ totals
-    return ratio(every, every.sum(axis=-1, keepdims=True))
+    sums = _MEMBERS @ totals
+    return ratio(sums, sums.sum(axis=-1, keepdims=True))

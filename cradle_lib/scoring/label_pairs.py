@@ -1,39 +1,38 @@
-"""Which prediction answers which gold label, and what exactly went wrong.
+"""Pairs gold labels with predictions, and classifies every error.
 
-A turn can have several labels on both sides, so a confusion matrix needs to know which prediction
-answers which gold label. The paper does not say how it pairs them. Here, turn by turn:
+A turn can have several gold labels and several predictions, so a confusion matrix needs a pairing.
+The paper does not describe one. Here, turn by turn:
 
 1. Labels on both sides are paired with themselves.
 2. The remaining gold labels are paired one to one with the remaining predictions, as many as
-   possible, so that the summed similarity is the greatest possible. Two labels are the more
-   similar the more they share: the same crisis type (two alerts count as such) weighs 4,
-   the same stage 2, the same temporal state 1. A swap of ongoing and past is therefore
-   preferred to a wrong crisis type, and that to a wrong stage.
-3. If several pairings are equally good, the first gold label, in the order of the labels,
-   gets the first prediction it can get in any of them, then the second, and so on; having
-   none comes last.
+   possible, so that the summed similarity is the greatest possible. The similarity of two labels is
+   the sum of 4 for the same crisis type (or two alerts), 2 for the same stage and 1 for the same
+   temporal state. A swap of ongoing and past is therefore preferred to a wrong crisis type, and
+   that to a wrong stage.
+3. If several pairings are equally good, the first gold label, in the order of the labels, gets the
+   first prediction that any of them gives it, then the second, and so on; ``none`` comes last.
 4. A gold label that is left over is paired with ``none``, and so is a prediction that is left
    over. A turn with neither gold label nor prediction is one pair of ``none`` and ``none``.
 
 So every gold label and every prediction is in exactly one pair. An error is a pair of two different
-labels. Ten categories say what it is; five kinds group them:
+labels. Errors have ten categories, in five kinds:
 
     ``false_negative``: a gold label without a prediction: ``missed_alert``, ``missed_confirm``.
     ``stage``: a confirm in place of an alert, ``over_confirmed``; the reverse, ``under_confirmed``.
-    ``temporal``: ongoing and past taken for each other, ``temporal_swap``; the crisis type is the
-        same, or both are alerts.
+    ``temporal``: ongoing and past confused, ``temporal_swap``; the crisis type is the same, or both
+        are alerts.
     ``type``: one crisis type in place of another, ``wrong_type``, whatever the temporal states.
-    ``false_positive``: a prediction without a gold label, by where the dialogue has that label:
+    ``false_positive``: a prediction without a gold label, by the turns on which it is gold:
         ``too_early``: gold only on a later turn.
-        ``too_late``: gold on an earlier turn, where no prediction answered it, and this is the
-        dialogue's first prediction of it; the missed gold label is an error of its own.
-        ``repeated``: gold on an earlier turn, and this is a further prediction.
-        ``unfounded``: nowhere gold in the dialogue.
+        ``too_late``: gold on an earlier turn, and this is the dialogue's first prediction of it;
+            the error on that turn is a separate one.
+        ``repeated``: gold on an earlier turn, and this is not the first prediction of it.
+        ``unfounded``: not gold on any turn of the dialogue.
 
-False positives and false negatives of the tallies (:mod:`cradle_lib.scoring.counts`), and of
-the paper's Sec 6.1, are wider: there a wrong label on a turn is one of each. The paper's Table 6
-(a) calls a confirm in place of an alert a false positive; here that is ``stage``, because the turn
-was rightly noticed.
+In :mod:`cradle_lib.scoring.counts` and in the paper's Sec 6.1, false positives and false negatives
+are wider terms: a wrong label on a turn is one of each. The paper's Table 6 (a) calls a confirm in
+place of an alert a false positive; here its kind is ``stage``, because the turn was correctly
+flagged.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ KINDS: Final = {
 
 
 def similarity(gold: str, predicted: str) -> int:
-    """Says how much two labels share, from 0 (nothing) to 7 (they are the same)."""
+    """Computes the similarity of two labels, from 0 (nothing in common) to 7 (equal)."""
     if predicted == NONE:
         return 0
     return (
@@ -79,14 +78,14 @@ def similarity(gold: str, predicted: str) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def pair(gold: int, predicted: int) -> tuple[tuple[str, str], ...]:
-    """Pairs the labels of one turn's two masks as the module describes.
+    """Pairs the gold and predicted labels of one turn as the module describes.
 
-    Gives pairs of a gold label and a predicted one: for each gold label in order one, then one for
-    each prediction that is left over.
+    Gives one (gold, predicted) pair for each gold label in order, then one for each prediction that
+    is left over.
     """
     rest, spare = labels_of(gold & ~predicted), labels_of(predicted & ~gold)
-    seats = (*spare, *[NONE] * (len(rest) - len(spare)))
-    _, best = _assign(tuple(rest), seats)
+    candidates = (*spare, *[NONE] * (len(rest) - len(spare)))
+    _, best = _assign(tuple(rest), candidates)
     partner = dict(zip(rest, best, strict=True))
     pairs = [(label, partner.get(label, label)) for label in labels_of(gold)]
     pairs += [(NONE, label) for label in spare if label not in best]
@@ -94,21 +93,21 @@ def pair(gold: int, predicted: int) -> tuple[tuple[str, str], ...]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _assign(gold: tuple[str, ...], seats: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
-    """Gives each gold label a seat of its own: the greatest summed similarity, and the seats.
+def _assign(gold: tuple[str, ...], candidates: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    """Assigns a different candidate to each gold label; gives the similarity and the candidates.
 
-    Remembering the seats that are left keeps it fast if a turn has all sixteen labels, where trying
-    every order would never end.
+    The summed similarity is the greatest possible. The cache makes turns with many labels fast:
+    sixteen labels have too many orders to try each.
     """
     if not gold:
         return 0, ()
     found = []
-    for seat in dict.fromkeys(seats):
-        left = list(seats)
-        left.remove(seat)
+    for candidate in dict.fromkeys(candidates):
+        left = list(candidates)
+        left.remove(candidate)
         total, chosen = _assign(gold[1:], tuple(left))
-        found.append((similarity(gold[0], seat) + total, (seat, *chosen)))
-    # max keeps the first of equals, which is rule 3.
+        found.append((similarity(gold[0], candidate) + total, (candidate, *chosen)))
+    # max gives the first of equal results, which is rule 3.
     return max(found, key=lambda each: each[0])
 
 
@@ -118,7 +117,7 @@ def kind_of(gold: str, predicted: str) -> str | None:
 
 
 def _category(gold: str, predicted: str) -> str:
-    """Names the category of a pair of two different labels, as far as these decide it."""
+    """Names the category of a pair of different labels; ``unfounded`` for any false positive."""
     if gold == NONE:
         return "unfounded"
     if predicted == NONE:
@@ -132,7 +131,8 @@ def _category(gold: str, predicted: str) -> str:
 def classify(gold: Masks, predicted: Masks, dialogue_of: Ints) -> pd.DataFrame:
     """Pairs gold labels with predictions, turn by turn, and classifies every error.
 
-    Two masks for each of T turns, and the position of the turn's dialogue, ascending. Shape (T,).
+    Takes the gold and predicted masks of T turns, and the position of each turn's dialogue,
+    ascending. Shape (T,) each.
 
     Returns:
         One row for each pair, by turn.
@@ -165,7 +165,7 @@ def classify(gold: Masks, predicted: Masks, dialogue_of: Ints) -> pd.DataFrame:
 
 
 def _false_positive(gold: list[int] | None, predicted: list[int], place: int) -> str:
-    """Names the category of a prediction without a gold label, by the positions of its label."""
+    """Names the category of a false positive, from the positions of its label in the dialogue."""
     if gold is None:
         return "unfounded"
     if gold[0] > place:
@@ -183,7 +183,7 @@ def label_pairs(run: Predictions) -> pd.DataFrame:
         One row for each pair, by turn; one row of ``none`` and ``none`` for a turn with neither
         gold labels nor predictions.
 
-        - ``system`` (str): the run.
+        - ``system`` (str): the model's name.
         - ``dialogue``, ``turn``, ``position``, ``outcome``, and ``scenario`` and ``timing`` where
           the corpus has them: as in :meth:`.Predictions.to_frame`.
         - ``gold``, ``predicted`` (categorical): a label, or ``none``; ``predicted`` is ``unusable
@@ -203,6 +203,6 @@ def label_pairs(run: Predictions) -> pd.DataFrame:
 
 
 def name_unusable(pairs: pd.DataFrame, run: Predictions) -> pd.DataFrame:
-    """Names unusable answers in ``predicted``, so that they are not taken for *none*."""
+    """Marks unusable answers in ``predicted``, where they would appear as ``none``."""
     predicted = pairs["predicted"].cat.add_categories([UNUSABLE])
     return pairs.assign(predicted=predicted.where(run.ok[pairs["row"].to_numpy()], UNUSABLE))

@@ -1,19 +1,19 @@
-"""How likely each label was, from the stored choices of a constrained answer.
+"""Computes the probability of each label from the stored choices of a constrained answer.
 
-An answer is written label by label, and the journal keeps the log-probability of every branch at
-every choice: ``none`` or the beginning of a label, then its parts, then an end or one label more. A
-*slot* of an answer is a position at which a label may be written. At each slot the labels before
-it are given, as they were when the model chose, so that a confirm after an alert is seen as well
-as one at the beginning.
+An answer is written label by label, and the journal has the log-probability of every branch at
+every choice: first ``none`` or the beginning of a label, then its parts, then the end or another
+label. A *slot* of an answer is a position at which a label may be written. Probabilities in a slot
+are conditional on the labels that were written before it, so that a confirm after an alert counts
+as much as one in the first slot.
 
-The probability of a label in a slot is the product of the shares of its branches. A share is taken
-among the branches of a choice, because constrained decoding allows no others, however little of
-the model's probability these have: :func:`share_on_branches` gives that. What follows a branch
-that was not taken is not stored: its share is divided evenly among its labels.
+The probability of a label in a slot is the product of the shares of its branches. Shares are
+normalised over the branches of a choice, because constrained decoding allows no other tokens;
+:func:`share_on_branches` gives the model's own total for the branches. Choices after a branch that
+was not taken are not stored, so its share is divided evenly among its labels.
 
-A label is in an answer if it is written in any of its slots; its probability is one minus the
-product of the probabilities that it is not. The same goes for a stage. Some label is written unless
-the first slot is ``none``.
+A label is in an answer if it is in any slot: its probability is one minus the product over slots of
+the probability that it is not there. The same applies to a stage. The probability of any label is
+one minus that of ``none`` in the first slot.
 """
 
 from __future__ import annotations
@@ -35,16 +35,15 @@ _PART: Final = re.compile("[_;]")
 
 
 def share_on_branches(choice: Choice) -> float:
-    """Adds up the model's own probability of all branches of a choice, 0 to 1."""
+    """Sums the model's own probabilities of all branches of a choice, 0 to 1."""
     return float(np.exp(list(choice.values())).sum())
 
 
 def slot_probabilities(choices: Sequence[Choice], answer: str) -> Floats | None:
-    """Computes how likely each label was in each slot of an answer.
+    """Computes the probability of each label in each slot of an answer.
 
-    A choice has the log-probability of each branch by the text of its token; the answer is
-    ``none``, or labels joined by ``; ``. Shape (slots, 16); ``None`` if the choices do not belong
-    to the answer.
+    A choice maps the text of each branch's token to its log-probability; the answer is ``none``, or
+    labels joined by ``; ``. Shape (slots, 16); ``None`` if the choices do not fit the answer.
     """
     remaining = list(reversed(choices))
     written: list[str] = []
@@ -62,25 +61,25 @@ def slot_probabilities(choices: Sequence[Choice], answer: str) -> Floats | None:
 
 
 def probability(by_slot: Floats, mask: int) -> Floats:
-    """Computes how likely answers were to have one of the labels of a mask.
+    """Computes the probability that an answer has at least one of the labels of a mask.
 
-    Shape (..., slots, 16), with zeros for slots that an answer lacks, to (...).
+    Shape (..., slots, 16), with zeros for slots that an answer does not have, to (...).
     """
     wanted = [bool(mask >> bit & 1) for bit in range(len(LABELS))]
-    # Added up in one order, whatever the shape: equal answers have equal probabilities.
+    # A contiguous copy fixes the order of summation, so that equal answers have equal sums.
     each = np.ascontiguousarray(by_slot[..., wanted]).sum(axis=-1)
     return np.asarray(each[..., 0] if mask == ALL_MASK else 1 - np.prod(1 - each, axis=-1))
 
 
 def _options(written: Sequence[str]) -> dict[str, str]:
-    """What may be written in the next slot, and its text."""
+    """Maps each label that is allowed in the next slot to its text."""
     if not written:
         return {text: text for text in (NONE, *LABELS)}
     return {_END: _END} | {label: f"; {label}" for label in LABELS if label not in written}
 
 
 def _slot(options: dict[str, str], target: str, remaining: list[Choice]) -> Floats | None:
-    """Follows one label through its choices, which are taken off ``remaining``."""
+    """Computes the probabilities in a slot, and removes its choices from ``remaining``."""
     probabilities = np.zeros(len(LABELS))
     mass, start = 1.0, 0
     if target not in options:
@@ -109,14 +108,15 @@ def _slot(options: dict[str, str], target: str, remaining: list[Choice]) -> Floa
     return probabilities
 
 
-# Thousands of answers go through the same few hundred states.
+# Cached, because thousands of answers go through the same few hundred states.
 @lru_cache(maxsize=1 << 13)
 def _split(
     options: tuple[tuple[str, str], ...], target: str, start: int, branches: tuple[str, ...]
 ) -> tuple[int, tuple[tuple[str, ...], ...]] | None:
-    """Finds the place of a choice in the texts, and divides the options among its branches.
+    """Finds the position of a choice in the texts, and the options that follow each branch.
 
-    Forced tokens come before it: the texts first differ there as its branches do.
+    It is the first position at which each option continues with a branch, and each branch has an
+    option. The tokens before it were forced.
     """
     for end in range(start, len(dict(options)[target])):
         rests = {label: text[end:].lstrip() for label, text in options}
@@ -127,15 +127,15 @@ def _split(
 
 
 def _groups(rests: Mapping[str, str], branches: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Lists the options behind each branch; an empty group if an option fits no branch."""
+    """Lists the options of each branch; one empty group if an option fits no branch."""
     parts = {label: _PART.split(rest)[0] for label, rest in rests.items()}
     groups: dict[str, list[str]] = {branch: [] for branch in branches}
     for label, rest in rests.items():
         fits = [branch for branch in branches if rest.startswith(branch)]
         if not fits:
             return ((),)
-        # ``SHA`` begins with ``SH``, which is a whole part of another label: a tokenizer that
-        # has a branch ``S`` besides writes it as ``S`` and ``HA``.
+        # ``SHA`` begins with ``SH``, which is a complete part of another label. If there is also a
+        # branch ``S``, the tokenizer writes ``SHA`` as ``S`` and ``HA``.
         own = [branch for branch in fits if branch == parts[label]]
         others = [branch for branch in fits if branch not in parts.values()]
         groups[max(own or others or fits, key=len)].append(label)

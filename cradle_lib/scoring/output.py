@@ -1,4 +1,4 @@
-"""What commands print: frames and evaluations as strict JSON, and predictions without gold."""
+"""Results that commands print: frames and evaluations for strict JSON, and prediction rates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANY: Final = "any label"
 
 
 def json_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Makes a frame of numbers, texts and categories ready for strict JSON, row by row.
+    """Converts a frame of numbers, texts and categories to rows for strict JSON.
 
     Missing and undefined values become ``None``, infinite ones ``"inf"`` and ``"-inf"``.
     """
@@ -36,7 +36,7 @@ def json_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def level_scores(results: Mapping[Level, Evaluation]) -> dict[str, dict[str, Any]]:
-    """Makes a run's evaluations at each level ready for strict JSON."""
+    """Converts a run's evaluations at each level to values for strict JSON."""
     return {
         level: {
             "signature": str(found.signature),
@@ -57,7 +57,7 @@ def predicted_rates(run: Predictions) -> pd.DataFrame:
         run: The predictions for every user turn of a corpus. Unusable answers predict nothing.
 
     Returns:
-        One row for all labels together, then one for each label that was predicted, in their order.
+        One row for all labels together, then one for each predicted label, in the order of labels.
 
         - ``system`` (str): the model's name.
         - ``label`` (str): ``any label``, or one of the sixteen.

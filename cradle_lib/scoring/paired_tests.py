@@ -1,26 +1,25 @@
 """Paired tests and intervals of the difference between two systems over the same dialogues.
 
 Test. If two systems were equally good, it would not matter which of them made the predictions of a
-dialogue. So whole dialogues are swapped between them, each with probability one half, many times
-over. p is the share of swaps with a difference at least as large as the observed one, which is
-included: p = (1 + #{|t*| >= |t|}) / (1 + R). Single turns are never swapped, because the turns of a
+dialogue. So whole dialogues are swapped between them, each with probability one half, R times. p is
+the share of swaps with a difference at least as large as the observed one, which counts as one of
+them: p = (1 + #{|t*| >= |t|}) / (1 + R). Single turns are never swapped, because the turns of a
 dialogue depend on each other.
 
-The compared statistic is the studentised difference t = d / se(d). Two systems with equal F1 need
-not be alike: one may predict ten times as many labels, and then swapped dialogues vary in another
-way than the real ones. Measured in its own standard error, the difference has nearly the same
-distribution in both cases. The standard error is that of a ratio of sums over dialogues: with
-F = 2 T / S, a dialogue with t true positives and s gold labels and predictions moves F by
-(2 t - F s) / S.
+The test statistic is the studentised difference t = d / se(d). Systems with equal F1 can still
+differ: if one predicts ten times as many labels, the variance of the difference changes by
+swapping. Divided by its own standard error, the difference has nearly the same distribution before
+and after. The standard error is that of a ratio of sums over dialogues: with F = 2 T / S, a
+dialogue with t true positives and s gold labels and predictions moves F by (2 t - F s) / S.
 
-Swaps cannot show a p-value below 1 / (1 + R). Where no swap reaches the difference, p is the tail
-of Student's distribution with one degree of freedom less than there are discordant dialogues, if
-that is smaller: it is the limit of the studentised difference.
+Swaps can't give a p-value below 1 / (1 + R). If no swap reaches the observed difference, p is the
+two-sided tail of Student's t distribution if that is smaller: the limit of the studentised
+difference. Its degrees of freedom are the number of discordant dialogues minus one.
 
 Interval. All differences that the same test would not reject: d -/+ q se(d), with q the 95th
 percentile of |t*|. So 0 is outside it if and only if p, before any correction, is below 0.05.
 
-Limit. Where one system predicts ten times as much as the other and a label has 25 to 78 gold
+Limitation. Where one system predicts ten times as much as the other and a label has 25 to 78 gold
 occurrences, the actual level of the test is 7 to 11 % instead of 5 %.
 
 References:
@@ -45,7 +44,7 @@ from cradle_lib.statistics.rates import Floats, f1, ratio
 from cradle_lib.statistics.weighted_sums import swap_blocks
 
 PERMUTATIONS: Final = 10_000
-# Equal tallies must count as equal, however their sums were rounded.
+# Tolerance for rounding, so that equal tallies count as equal.
 _ROUNDING: Final = 1e-9
 
 
@@ -59,7 +58,7 @@ class PairedTest:
         high: Upper bound, at most 1.
         error: Standard error of the difference; 0 where all dialogues are alike.
         p: p-value before any correction.
-        discordant: Dialogues on which the two have other counts.
+        discordant: Number of dialogues on which the two have different counts.
     """
 
     difference: float
@@ -99,11 +98,11 @@ def _test(
     pair: Floats, differing: Floats, permutations: int, seed: int, zero_division: float
 ) -> PairedTest:
     """Tests the mean F1 of some columns of counts."""
-    # Takes a second to import, which a command without a test should not wait for.
+    # Imported here because it takes a second, and most commands run no test.
     from scipy.stats import t as student
 
     n = len(pair)
-    # Dialogues with the same counts move a score alike: they are counted, not looked at singly.
+    # Dialogues with equal counts have the same effect, so each kind is processed only once.
     kinds, kind_of, members = np.unique(pair, axis=0, return_inverse=True, return_counts=True)
     sizes = members[:, None].astype(np.float64)
     [difference], [error] = _studentised(kinds, sizes, np.zeros_like(sizes), zero_division)
@@ -119,10 +118,10 @@ def _test(
     hits = int(np.count_nonzero(moved >= observed - _ROUNDING))
     discordant = int((differing[:, 0] != differing[:, 1]).any(axis=(1, 2)).sum())
     p = (1 + hits) / (1 + permutations)
-    # A difference without any spread says nothing about how rare it is.
+    # With a standard error of 0, t is infinite and has no tail.
     if hits == 0 and discordant > 1 and np.isfinite(observed):
         p = min(p, float(2 * student.sf(observed, discordant - 1)))
-    # This many swaps must reach a difference for p to be 0.05; with few swaps, none can.
+    # Number of swaps that reach a difference with p = 0.05; 0 with too few permutations.
     enough = math.ceil(round((1 - CONFIDENCE) * (1 + permutations), 6)) - 1
     reach = math.inf
     if error <= _ROUNDING:
@@ -136,7 +135,7 @@ def _test(
 def _studentised(
     kinds: Floats, kept: Floats, swapped: Floats, zero_division: float
 ) -> tuple[Floats, Floats]:
-    """Gives the difference in mean F1 with its standard error after each swap, shape (R,).
+    """Computes the difference in mean F1 and its standard error after each swap. Shape (R,) each.
 
     ``kinds`` has true positives, and gold labels plus predictions, shape (K, 2 systems, 2, L);
     ``kept`` and ``swapped`` say how many dialogues of each kind are kept and swapped, shape (K, R).
@@ -154,7 +153,7 @@ def _studentised(
 
 
 def _quotient(difference: Floats, error: Floats) -> Floats:
-    """Divides; a difference without any spread is infinitely many standard errors wide."""
+    """Divides a difference by its standard error; x/0 is infinite, and 0/0 is 0."""
     still = np.where(np.abs(difference) > _ROUNDING, np.copysign(np.inf, difference), 0.0)
     return np.where(error > _ROUNDING, ratio(difference, error), still)
 

@@ -1,9 +1,8 @@
-"""How much a system's scores differ between runs of itself: seeds of training, or of sampling.
+"""Measures the spread of a system's scores over runs with other training or sampling seeds.
 
-An interval over dialogues says how much a score would move with other dialogues. It includes what
-is drawn for each dialogue on its own, such as sampled answers; it leaves out what is drawn once
-for all of them, such as the first weights and the order of a training. Both are variances of the
-same score, and add up.
+An interval over dialogues measures how much a score would vary with other dialogues. It includes
+randomness within each dialogue, such as sampled answers, but not randomness that all dialogues
+share, such as the initial weights and the order of training data. The two variances add up.
 
 References:
     Bouthillier et al., "Accounting for Variance in Machine Learning Benchmarks" (MLSys 2021);
@@ -46,10 +45,10 @@ def run_spread(
     Returns:
         One row for each system and level.
 
-        - ``system``, ``level`` (str); ``runs``, ``dialogues`` (int): how many.
+        - ``system``, ``level`` (str); ``runs``, ``dialogues`` (int): their numbers.
         - ``value``, ``lowest``, ``highest`` (float): mean, lowest and highest of the runs' scores.
         - ``sd`` (float): their standard deviation; NaN for a single run.
-        - ``margin`` (float): half of the width of the interval over dialogues, mean of the runs.
+        - ``margin`` (float): half the width of the interval over dialogues, averaged over the runs.
         - ``margin_with_runs`` (float): the same with the variance between runs added; NaN for a
           single run. Too wide if answers are sampled for each dialogue, because ``margin`` already
           includes this variation.

@@ -1,14 +1,13 @@
-"""Whether two runs say the same, turn by turn: of two engines, two machines, two number formats.
+"""Compares two runs turn by turn, such as runs on two engines, machines or number formats.
 
-A *flip* is a user turn on which two runs differ in what is read: in the tags, or in whether the
-answer could be read at all. Two runs with equal scores may still flip, so that a faster way to
-run a model is judged by its flips and not by its scores. Compared are also the raw texts, which
-say more where a model writes answers that can't be read: an engine that stops after the line
-that counts writes the beginning of what another engine writes.
+A *flip* is a user turn on which two runs differ in their predictions or in the outcome of parsing.
+Runs with equal scores can still have flips, so a faster engine is judged by its flips and not by
+its scores. The raw texts are compared too, because unparsed answers all predict the same. An engine
+that stops after the line that is parsed writes a prefix of another engine's text.
 
-The unit of inference is the dialogue, because after a flip the model sees another history: the
-turns after it are asked other questions, and flip together. Intervals over turns are shown for
-comparison with other work and are too narrow for that reason.
+The unit of inference is the dialogue: after a flip the model sees another history, so later turns
+have different prompts and their flips depend on each other. Intervals over turns are therefore too
+narrow; they are given for comparison with other work.
 
 References:
     Clopper and Pearson, "The Use of Confidence or Fiducial Limits Illustrated in the Case of
@@ -28,16 +27,16 @@ from cradle_lib.statistics.bootstrap import CONFIDENCE
 
 TEXTS: Final = ("same text", "one begins the other", "same line", "other line")
 _MEANINGS: Final = {
-    "same question": "Asked the same question",
+    "same question": "The same prompt",
     "same text": "The same raw text",
-    "one begins the other": "One raw text is the beginning of the other",
+    "one begins the other": "One raw text is a prefix of the other",
     "same line": "Different raw texts after the same first line",
     "other line": "Different first lines",
     "same outcome": "The same outcome",
     "same tags": "The same labels",
-    "neither read": "Neither answer can be read",
+    "neither read": "Neither answer could be parsed",
     "flipped turns": "Turns that flipped",
-    "first flips": "of these, asked the same question",
+    "first flips": "of these, with the same prompt",
     "flipped dialogues": "Dialogues with a flip",
 }
 
@@ -51,16 +50,16 @@ def run_agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row for each measure: ``measure`` (str), ``meaning`` (str: the measure for readers),
-        ``count`` and ``of`` (int), and their share with its interval, ``value``, ``low`` and
+        ``count`` and ``of`` (int), and their ratio with its interval, ``value``, ``low`` and
         ``high`` (float, 0 to 1).
 
         - ``same question``: turns on which both received the same prompt. Prompts differ after an
           earlier flip, or if the template or corpus differs.
-        - ``same text``, ``one begins the other``, ``same line``, ``other line``: turns by how the
-          raw texts compare: equal; one is the beginning of the other; only the line that is read is
-          the same; or that line differs.
+        - ``same text``, ``one begins the other``, ``same line``, ``other line``: turns whose raw
+          texts are equal, whose first line is equal and one text is a prefix of the other, of which
+          only the first line is equal, or whose first lines differ.
         - ``same outcome``, ``same tags`` (labels): turns; ``neither read``: turns on which neither
-          answer could be parsed, so the labels agree for that reason alone.
+          answer could be parsed, so that both predict nothing.
         - ``flipped turns``: turns whose labels or outcome differ; ``first flips``: those with the
           same prompt; ``flipped dialogues``: dialogues with a flip.
 
@@ -97,17 +96,17 @@ def run_agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
 
 def rate(hits: int, of: int) -> tuple[float, float, float]:
-    """Estimates the share ``hits`` of ``of``, at least 1, with an exact 95 % interval.
+    """Estimates the share ``hits / of`` with an exact 95 % interval; ``of`` is at least 1.
 
-    The bounds are those of Clopper and Pearson. At 0 the interval has one end only,
-    1 - 0.05^(1/n), which is about 3/n: the rule of three. At n it is the mirror image.
+    The bounds are those of Clopper and Pearson. With no hits the interval is one-sided, with the
+    upper bound 1 - 0.05^(1/n), about 3/n (the rule of three). With n hits it is the mirror image.
     """
     outside = 1 - CONFIDENCE
     if hits == 0:
         return 0.0, 0.0, float(1 - outside ** (1 / of))
     if hits == of:
         return 1.0, float(outside ** (1 / of)), 1.0
-    # Takes a second to import, which no command should wait for that has no use for it.
+    # Imported here because it takes a second, and most commands do not need it.
     from scipy.stats import beta
 
     low = beta.ppf(outside / 2, hits, of - hits + 1)

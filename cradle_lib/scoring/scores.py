@@ -1,8 +1,8 @@
-"""From totals to scores: exact match, Jaccard, precision, recall and F1.
+"""Computes scores from summed counts: exact match, Jaccard, precision, recall and F1.
 
 Conventions:
-    Scores lie between 0 and 1; percent is a matter of display. Every function takes totals
-    with any leading axes, so that ten thousand bootstrap draws are scored in one call.
+    Scores are between 0 and 1; only displays show percent. Every function takes totals with any
+    leading axes, so that ten thousand bootstrap draws are scored in one call.
 
 Metrics (Tables 4, 5 and 11 of the paper), from true positives tp, false positives fp and
 false negatives fn of each label:
@@ -31,11 +31,11 @@ from cradle_lib.statistics.rates import Floats, ratio
 
 
 class Scores(NamedTuple):
-    """The scores of one total, or of many at once: :data:`OVERALL`, then :data:`PER_LABEL`.
+    """The scores of one total or of many: :data:`OVERALL`, then :data:`PER_LABEL`.
 
-    Shape (...), the leading axes of the totals; those per label (..., L), with L 16, or 14 at level
-    ``confirm``, where alerts are no part of the label set. Exact match and Jaccard are NaN without
-    units. Each precision, recall and F1 is ``zero_division`` where its denominator is 0.
+    Overall scores have the shape of the totals' leading axes, (...), and scores per label (..., L).
+    L is 16, or 14 at level ``confirm``, which leaves out alerts. Exact match and Jaccard are NaN
+    without units. Each precision, recall and F1 is ``zero_division`` where its denominator is 0.
     """
 
     exact_match: Floats
@@ -51,9 +51,9 @@ class Scores(NamedTuple):
     f1: Floats
 
 
-# With fewer gold labels than this, a score says more about chance than about models.
+# Minimum number of gold labels; scores from fewer depend mostly on chance.
 ENOUGH: Final = 20
-# The scores of a whole corpus, then those that each label has.
+# The scores over all labels, then those of each label.
 _FIRST_OF_LABEL: Final = Scores._fields.index("precision")
 OVERALL: Final = Scores._fields[:_FIRST_OF_LABEL]
 PER_LABEL: Final = Scores._fields[_FIRST_OF_LABEL:]
@@ -102,7 +102,7 @@ def scores(
 def tallies_at(rows: Floats, level: Level) -> Floats:
     """Gives true positives, false positives and false negatives of the labels of a level.
 
-    Takes rows or totals of :class:`.Counts`, shape (..., 17, 3). Shape (..., L, 3).
+    Takes rows or totals of :class:`.Counts`, shape (..., 17, 3), and gives shape (..., L, 3).
     """
     # Alerts come first in the order of the labels.
     return rows[..., len(LABELS) - len(labels_at(level)) : -1, :]

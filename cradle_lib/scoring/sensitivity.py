@@ -1,10 +1,9 @@
-"""How far the scores, and the ranking, depend on what the paper leaves open.
+"""Measures how much scores and rankings depend on choices that the paper leaves open.
 
-Each variant changes one thing against the defaults and leaves the rest: what two empty sets
-score, what 0/0 is, what an unreadable answer counts as, what happens to labels on rows where no
-model is asked, which macro F1 is computed, whether a label that a dialogue has had before counts
-again, and whether labels that hardly occur take part in macro scores. Repeats within one answer
-can't matter: the labels of a turn are a set.
+Each variant changes one of the defaults: the Jaccard index of two empty sets, the value of 0/0, the
+treatment of unusable answers, the treatment of labels on rows about which no model is asked, the
+macro F1, whether repeats of a label in a dialogue count, and whether rare labels are part of macro
+scores. Repeats within one answer have no effect, because the labels of a turn are a set.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from cradle_lib.scoring.scores import ENOUGH, OVERALL, PER_LABEL, scores
 from cradle_lib.scoring.signature import require_comparable, signed
 from cradle_lib.statistics.occurrences import first_only
 
-# Scores that are equal but for the rounding of sums.
+# Scores that differ by less are equal apart from rounding.
 _ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to settle what the paper leaves open.
+    """One combination of the choices that the paper leaves open.
 
     Attributes:
-        name: What it changes, for people.
+        name: What it changes, in words.
         conventions: The conventions.
         first: Whether only a label's first occurrence in a dialogue counts, on both sides.
         frequent: Whether macro scores are means over labels with at least 20 gold
@@ -71,7 +70,7 @@ def sensitivity(runs: Sequence[Predictions]) -> pd.DataFrame:
         has rows only for scores that it changes for some run.
 
         - ``convention`` (str): the variant; the first one is the default.
-        - ``system`` (str): the run; ``score`` (str): a name of :data:`.OVERALL`.
+        - ``system`` (str): the model's name; ``score`` (str): a name of :data:`.OVERALL`.
         - ``value`` (float): the score, 0 to 1; NaN where it is undefined.
         - ``change`` (float): ``value`` minus that of the default, -1 to 1.
         - ``turned_round`` (int): pairs of runs whose order by this score is reversed.
@@ -79,7 +78,7 @@ def sensitivity(runs: Sequence[Predictions]) -> pd.DataFrame:
         ``attrs["signature"]`` states the default settings.
 
     Raises:
-        ScoringError: If the runs can't be compared.
+        ScoringError: If the signatures of the runs differ.
     """
     names = [run.record.name for run in runs]
     signature = require_comparable(names, [signature_of(run) for run in runs])

@@ -1,10 +1,9 @@
-"""The signature: one line that names all that could change a score.
+"""The signature: one line with all settings that a score depends on.
 
-Two numbers may be compared only if they were measured under the same conditions, so that their
-signatures agree but for what the comparison is about. One part is no condition but a property of
-the system, as its name is: how its answers were decoded. A model that may write only answers that
-parse is another system than the same model writing freely; both may stand in one table, and the
-signature tells them apart.
+Two scores may be compared only if they were computed under the same conditions, so their signatures
+must agree. The exception is decoding, which is a property of the system: a model with constrained
+decoding is another system than the same model with free decoding. Both may be in one table, and
+their signatures differ.
 
 The idea is sacreBLEU's (Post, "A Call for Clarity in Reporting BLEU Scores", 2018).
 """
@@ -31,7 +30,7 @@ _LONG: Final = (
     "answers {unparsed}; macro F1 is the {macro_f1}; corpus {corpus} with {dialogues} "
     "dialogue{plural}; {intervals}; cradle_lib {version}"
 )
-# Values of some parts in the words of the long form.
+# Wording of some values in the long form.
 _WORDS: Final = {
     ("level", "turn"): "turn level",
     ("level", "dialogue"): "dialogue level",
@@ -54,12 +53,12 @@ _WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a score depends on.
+    """The settings that a score depends on.
 
-    ``labels`` is the number of labels that were scored, ``history`` whose tags the model saw, and
-    ``decoding`` is ``free`` or ``constrained``, with a plus sign between them where systems of both
-    kinds share a signature. ``corpus`` is a fingerprint, ``draws`` are 0 where there are no
-    intervals, and ``version`` is this library's. The rest is as in :class:`.Conventions`.
+    ``labels`` is the number of scored labels. ``history`` says whose labels the model saw for
+    earlier turns. ``decoding`` is ``free`` or ``constrained``, or both with a plus sign between
+    them for systems of both kinds. ``corpus`` is a fingerprint, ``draws`` is 0 without intervals,
+    and ``version`` is this library's. The rest is as in :class:`.Conventions`.
     """
 
     level: str
@@ -102,14 +101,14 @@ class Signature:
 
 
 def require_comparable(names: Sequence[str], signatures: Sequence[Signature]) -> Signature:
-    """Gives the signature that several runs share; refuses those not scored in the same way.
+    """Gives the signature that several runs share; refuses runs that can't be compared.
 
     The shared signature is the first one, with every decoding, joined by a plus sign.
 
     Raises:
         ScoringError: Naming the runs, the part that differs and both values.
     """
-    # How answers were decoded is what two systems may differ in and still be compared.
+    # Systems may differ in decoding and still be compared.
     first, *others = (asdict(replace(signature, decoding="")) for signature in signatures)
     for name, other in zip(names[1:], others, strict=True):
         mismatches = "; ".join(
@@ -126,10 +125,10 @@ def require_comparable(names: Sequence[str], signatures: Sequence[Signature]) ->
 
 
 def signed(frame: pd.DataFrame, *signatures: Signature | str) -> pd.DataFrame:
-    """Puts into a frame what its numbers depend on: ``attrs["signature"]``.
+    """Stores the signatures of a frame's numbers in ``attrs["signature"]``.
 
-    It is one line, or a list of them where rows differ, empty where there is none: of the
-    ``signatures`` given, or else of the column ``signature``, which then tells whose they are.
+    They are the ``signatures`` given, or else those of the column ``signature``. A single signature
+    is stored as text, none or several different ones as a list.
     """
     import pandas as pd
 

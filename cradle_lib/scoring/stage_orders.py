@@ -1,8 +1,8 @@
-"""In which order a dialogue's stages come: alert before confirm, or not.
+"""Counts dialogues by the order of their stages: alert before confirm, or not.
 
-An event may be hinted at before it is plain, or be plain at once. Each dialogue has exactly one
-order in the gold labels and exactly one in a run's predictions, by the first alert and the first
-confirm of any type; a table of the one against the other shows how a run predicts escalation.
+An event may be hinted at before it becomes explicit, or be explicit from the start. Each dialogue
+has exactly one order in the gold labels and one in a run's predictions, given by the first alert
+and the first confirm of any type. The table of both shows how a run predicts escalation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ORDERS: Final = (
 
 
 def order_of(masks: Sequence[int]) -> str:
-    """Finds the order of the stages in the masks of one dialogue's turns."""
+    """Gives the order of the stages, of :data:`ORDERS`, in the masks of one dialogue's turns."""
     alerts = [place for place, mask in enumerate(masks) if mask & ALERT_MASK]
     confirms = [place for place, mask in enumerate(masks) if mask & CONFIRM_MASK]
     if not alerts or not confirms:
@@ -49,11 +49,11 @@ def stage_orders(run: Predictions) -> pd.DataFrame:
     Returns:
         One row for each pair of orders. Each dialogue is counted in exactly one row.
 
-        - ``system`` (str): the run.
-        - ``gold``, ``predicted`` (categorical): the order in gold and in the predictions, of
-          :data:`ORDERS`.
-        - ``dialogues`` (int): dialogues with this order in gold.
-        - ``value`` (int): those of them with this order in the predictions.
+        - ``system`` (str): the model's name.
+        - ``gold``, ``predicted`` (categorical): the order in the gold labels and in the
+          predictions, of :data:`ORDERS`.
+        - ``dialogues`` (int): dialogues with this order in the gold labels.
+        - ``value`` (int): the number of these with this order in the predictions.
 
         ``attrs["signature"]`` states the scoring settings.
     """

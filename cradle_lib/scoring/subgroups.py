@@ -1,9 +1,9 @@
-"""Scores of parts of a corpus: by reveal timing, scenario, length, turn and stage.
+"""Scores parts of a corpus: by reveal timing, scenario, length, turn or stage.
 
-A part is a set of dialogues (reveal timing, scenario, length), a set of turns (position in the
-dialogue), or a part of the label set (stage). The draws behind the intervals are those of the
-whole corpus, so that a part's size varies from draw to draw, as it would in another corpus.
-Macro scores are left out: in a part of the corpus most labels hardly occur.
+A part is a subset of the dialogues (reveal timing, scenario, length), of the turns (position in the
+dialogue), or of the labels (stage). Bootstrap draws are taken from the whole corpus, so that a
+part's size varies from draw to draw, as it would in another corpus. Macro scores are left out,
+because most labels are rare in a part.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def subgroups(
 
     Args:
         predictions: The run's answers for every user turn of its corpus.
-        by: ``timing`` and ``scenario`` (if the corpus knows them), ``length`` (split at the
-            tertiles of the number of user turns), ``position`` (user turns, the last ones together
-            so that each part has at least 20 gold labels) or ``stage``.
+        by: ``timing`` or ``scenario`` (if the corpus has it), ``length`` (split at the tertiles of
+            the number of user turns), ``position`` (the number of the user turn; neighbours are
+            merged until each part has at least 20 gold labels) or ``stage``.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
         seed: Seed of the draws.
 
     Returns:
-        One row for each part, in natural order, and score. No rows if the corpus does not state the
-        parts, or has no user turns.
+        One row for each part, in natural order, and score. No rows if the corpus lacks the timing
+        or scenario, or has no user turns.
 
-        - ``by``, ``part``, ``system`` (str): the division, the part, and the run.
+        - ``by``, ``part``, ``system`` (str): the division, the part, and the model's name.
         - ``dialogues``, ``units``, ``support`` (int): number of dialogues, of scored user turns and
           of gold labels.
         - ``score`` (str): a name of :data:`MEASURES`.
@@ -120,7 +120,7 @@ def _parts(predictions: Predictions, by: By, rows: Rows) -> dict[str, Rows]:
 
 
 def _position_spans(rows: Rows, place: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Gives the first and the last user turn of each part, which has enough gold labels."""
+    """Gives the first and last user turn of each part; only a single part may lack 20 labels."""
     if not len(place):
         return []
     labels = np.bincount(place, weights=np.bitwise_count(rows.gold)).astype(np.int64)

@@ -1,23 +1,23 @@
-"""Thresholds on the probabilities that a constrained model stored: recall, precision, calibration.
+"""Scores thresholds on stored label probabilities: recall, precision and calibration.
 
 A model under constrained decoding stores the log-probability of each branch at every choice of an
 answer, from which :mod:`~cradle_lib.scoring.label_probabilities` computes how likely a
 label of each kind was. A turn is *flagged* if this probability is at least a threshold, and
 *positive* if it has a gold label of the kind. Every distinct probability is a threshold.
 
-The model's own predictions do not follow from a threshold: the model takes one branch at each
-choice, after ``none_bias`` was added to ``none`` at the first. They are a separate point beside
+The model's own predictions do not correspond to a threshold: the model takes one branch at each
+choice, after ``none_bias`` was added to ``none`` at the first. They are a separate point next to
 each curve.
 
-Only the answers that were given are used. With another threshold the model would have seen other
-labels of its own on later turns, so a curve describes the stored answers and not a new run.
+A curve describes the stored answers and not a new run: with another threshold, the model would have
+seen other predictions of its own in the history of later turns.
 
 Measures:
-    ``roc_area``: share of the pairs of a positive turn and another in which the positive turn has
-        the higher probability, a tie counting half; 0.5 for chance alone.
-    ``pr_area``: average precision; the prevalence for chance alone.
-    ``brier``: mean squared difference between the probability and 1 for a positive turn, 0 for
-        another.
+    ``roc_area``: share of the pairs of a positive and a negative turn in which the positive turn
+        has the higher probability, a tie counting half; 0.5 at chance level.
+    ``pr_area``: average precision; the prevalence at chance level.
+    ``brier``: mean squared difference between the probability and 1 for a positive turn, 0 for a
+        negative one.
     ``brier_of_prevalence``: the same if every turn had the prevalence p as its probability,
         p (1 - p).
 
@@ -58,8 +58,8 @@ _BINS: Final = 10
 class _ScoredTurns:
     """The T turns of a run whose choices are stored, and which of them are positive.
 
-    ``wanted`` is the label or stage that is looked for, ``values`` its probability on each turn,
-    and ``predicted`` whether the model predicted it there.
+    ``wanted`` is the label or stage of interest, ``values`` its probability on each turn, and
+    ``predicted`` whether the model predicted it there.
     """
 
     run: Predictions
@@ -70,7 +70,7 @@ class _ScoredTurns:
     dialogue_of: NDArray[np.int64]
 
     def described(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Puts the columns that all frames share around the others."""
+        """Adds the columns that all frames of this module share."""
         frame.insert(0, "system", self.run.record.name)
         frame.insert(1, "wanted", self.wanted)
         return frame.assign(positives=int(self.positive.sum()), turns=len(self.values))
@@ -91,7 +91,7 @@ class _ScoredTurns:
         return self.per_dialogue(np.stack(hits, axis=-1).astype(np.int64))
 
     def curve(self) -> tuple[Floats, Floats, Floats]:
-        """Counts flagged positive and other turns at each threshold, ascending. Shape (K,) each."""
+        """Gives the thresholds, ascending, with true and false positives at each. Shape (K,)."""
         levels, place = np.unique(self.values, return_inverse=True)
         # A turn is flagged by every threshold up to its own probability.
         tp, fp = (
@@ -102,7 +102,7 @@ class _ScoredTurns:
 
 
 def thresholds(runs: Sequence[Predictions]) -> pd.DataFrame:
-    """Moves the threshold of runs for any label, for alerts and for confirms.
+    """Gives recall and false positive rate at each threshold for any label, alerts and confirms.
 
     Args:
         runs: Runs; those that stored no log-probabilities are left out.
@@ -114,8 +114,8 @@ def thresholds(runs: Sequence[Predictions]) -> pd.DataFrame:
         - ``system`` (str): the model's name; ``wanted`` (str): the labels looked for: ``any``,
           ``alert`` or ``confirm``.
         - ``threshold`` (float): a probability.
-        - ``recall``, ``flagged`` (float): the share of the positive turns and of the other turns
-          that is flagged; NaN without such turns.
+        - ``recall``, ``flagged`` (float): the flagged share of the positive turns and of the
+          negative turns; NaN without such turns.
         - ``positives``, ``turns`` (int): positive user turns, and all user turns, among those with
           stored choices that fit the answer.
 
@@ -137,24 +137,24 @@ def chosen_thresholds(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Scores a model's own predictions and some thresholds, with intervals.
+    """Scores a model's own predictions and selected thresholds, with intervals.
 
     Args:
         runs: The runs to score; those that stored no log-probabilities are left out.
         dev: Runs of the same models over other dialogues, on which a threshold is chosen.
-        recalls: Shares of the positive turns; the highest threshold that reaches each is chosen.
+        recalls: Target recalls, 0 to 1; for each the highest threshold that reaches it is chosen.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
         seed: Seed of the draws.
 
     Returns:
         One row for each run, kind of label, measure and point.
 
-        - ``system``, ``wanted``, ``positives``, ``turns``: as :func:`thresholds` has them.
-        - ``measure`` (str): ``recall``, ``precision``, ``f1``, or ``flagged`` (share of the other
-          turns that are flagged).
+        - ``system``, ``wanted``, ``positives``, ``turns``: as in :func:`thresholds`.
+        - ``measure`` (str): ``recall``, ``precision``, ``f1``, or ``flagged`` (the flagged share of
+          the negative turns).
         - ``threshold`` (float): a probability; NaN for the model's own predictions.
         - ``point`` (str): ``model's own predictions``, such as ``recall of 80 %``, or ``highest F1
-          on dev``; the last one only for runs with a run in ``dev``.
+          on dev``; the last one only for models with a run in ``dev``.
         - ``value``, ``low``, ``high`` (float): a share from 0 to 1 and its 95 % interval.
 
     Raises:
@@ -184,7 +184,7 @@ def chosen_thresholds(
 def threshold_scores(
     runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0
 ) -> pd.DataFrame:
-    """Scores the probabilities of each label without a threshold.
+    """Scores the probabilities themselves, without a threshold: areas and Brier scores.
 
     Args:
         runs: Runs; those that stored no log-probabilities are left out.
@@ -192,12 +192,12 @@ def threshold_scores(
         seed: Seed of the draws.
 
     Returns:
-        One row for each measure of the module, and each of any label, the stages, and the labels
-        with at least 20 positive turns (``wanted``), with the columns of :func:`chosen_thresholds`
-        but for ``point`` and ``threshold``. Areas are NaN where no turn or every turn is positive.
-        One row more for each run, ``on_branches`` (``wanted`` is ``any``, without interval), is the
-        median over the turns of the probability of all branches of the first choice, out of the
-        whole vocabulary.
+        One row for each measure of the module and each ``wanted``: any label, the stages, and the
+        labels with at least 20 positive turns. Columns are those of :func:`chosen_thresholds`
+        without ``point`` and ``threshold``. Areas are NaN if no turn or every turn is positive.
+        Each run has another row, ``on_branches`` (``wanted`` is ``any``, without interval): the
+        median over turns of the total probability of the first choice's branches, out of the whole
+        vocabulary.
     """
     parts = []
     for found in _scored_turns(runs, {**STAGES, **BITS}):
@@ -226,11 +226,12 @@ def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 
         seed: Seed of the draws.
 
     Returns:
-        One row for each tenth of the turns by probability; fewer rows if probabilities are equal.
+        One row for each decile of the turns by probability; fewer rows if probabilities are equal.
 
-        - ``system``, ``wanted``, ``positives``, ``turns``: as :func:`thresholds` has them.
-        - ``chance`` (float): the mean probability of a tenth; ``size`` (int): its turns.
-        - ``value``, ``low``, ``high`` (float): the share of it that is positive, and its interval.
+        - ``system``, ``wanted``, ``positives``, ``turns``: as in :func:`thresholds`.
+        - ``chance`` (float): the mean probability of a decile; ``size`` (int): its number of turns.
+        - ``value``, ``low``, ``high`` (float): the share of its turns that are positive, and its
+          95 % interval.
     """
     parts = []
     for found in _scored_turns(runs, STAGES):
@@ -276,7 +277,7 @@ def _scored_turns(runs: Sequence[Predictions], scopes: Mapping[str, int]) -> Ite
 
 
 def _best_threshold(found: _ScoredTurns, dev: _ScoredTurns) -> float:
-    """Finds the lowest of the thresholds with the highest F1 on the dev run."""
+    """Finds the threshold with the highest F1 on the dev run; the lowest of several."""
     if dev.run.corpus.fingerprint == found.run.corpus.fingerprint:
         raise ScoringError(
             f"{found.run.record.name}: both runs are over {found.run.corpus.name}. Choose a "
@@ -310,10 +311,10 @@ def _shares(totals: Floats) -> dict[str, Floats]:
 
 
 def _ranks(found: _ScoredTurns) -> NDArray[np.int64]:
-    """Counts positive and other turns at each probability of a positive turn, and in between.
+    """Counts positive and negative turns at each probability of a positive turn, and in between.
 
-    Both areas are made of these, for every draw. Shape (dialogues, 2, 2 J + 1) for J such values,
-    ascending.
+    Both areas are computed from these counts in every draw. Shape (dialogues, 2, 2 J + 1) for J
+    such values, ascending.
     """
     levels = np.unique(found.values[found.positive])
     place = np.searchsorted(levels, found.values)

@@ -1,13 +1,13 @@
-"""When a run predicts its labels: F1 with a tolerance, onsets, and the detection curve.
+"""Measures when a run predicts its labels: F1 with a tolerance, onsets, detection curve.
 
-All times are user turns, because a corpus has no timestamps. Everything is measured for all
+Times are counted in user turns, because a corpus has no timestamps. Everything is measured for all
 labels, for alerts and for confirms.
 
 F1 with a tolerance. Within each dialogue and label, gold occurrences and predictions are matched
 one to one, as many as possible; a pair fits if the prediction comes at most ``early`` user turns
 before the gold label and at most ``late`` after it. True positives are pairs, unmatched occurrences
 are false positives and false negatives. With a window of 0 this is the turn-level micro F1 of the
-paper's Table 4. With an endless window, after dropping repeated occurrences of a label in a
+paper's Table 4. With an unlimited window, after dropping repeated occurrences of a label in a
 dialogue, it is the dialogue-level micro F1.
 
 Onsets. The onset of a label is its first gold occurrence in a dialogue. Its outcome is
@@ -16,9 +16,9 @@ a later turn, not before) or ``never``.
 
 Detection curve. D(d) is the share of all onsets whose first prediction comes 0 to d turns after
 them: a cumulative incidence with three final states. An onset without a prediction by the end of
-its dialogue is never detected, because no turn follows on which it could be, and stays in the
-denominator; so does a premature one. Nothing is censored, so the estimator of Kaplan and Meier does
-not apply: it would treat onsets near the end of a dialogue as if more turns followed.
+    its dialogue is never detected, because no further turn exists, and stays in the denominator, as
+    does a premature one. Nothing is censored, so the estimator of Kaplan and Meier does not apply:
+    it would treat onsets near the end of a dialogue as if more turns followed.
 
 References:
     Mesaros, Heittola and Virtanen, "Metrics for Polyphonic Sound Event Detection", Applied
@@ -48,7 +48,7 @@ from cradle_lib.statistics.rates import Floats, f1, ratio
 
 
 class Window(NamedTuple):
-    """How many user turns early or late a prediction may be, each 0 to infinity.
+    """A tolerance: the user turns that a prediction may be early or late, each 0 to infinity.
 
     ``measure`` is the name of F1 under this window; ``once`` says whether only each label's first
     occurrence in a dialogue counts, on both sides.
@@ -60,7 +60,7 @@ class Window(NamedTuple):
     once: bool = False
 
 
-# Tolerances in user turns; the endless one closes the curve.
+# Tolerances in user turns; the unlimited one is the end of the curve.
 WIDTHS: Final = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, math.inf)
 WINDOWS: Final = (
     *(Window("either", width, width) for width in WIDTHS),
@@ -87,8 +87,8 @@ def timing(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd
     Returns:
         One row for each number.
 
-        - ``system``, ``coverage`` (str): the model's name; over which dialogues the run was, as a
-          heading; ``dialogues`` (int): how many these are.
+        - ``system``, ``coverage`` (str): the model's name; the dialogues of the run, as a heading;
+          ``dialogues`` (int): their number.
         - ``view`` (str) and ``measure`` (str): ``window`` (F1 within ``turns`` user turns:
           ``either``, early or late; ``late``; ``either_first``, where each label counts once per
           dialogue), ``onset`` (shares :data:`ONSET_OUTCOMES`, and ``median_delay``) or
@@ -108,7 +108,7 @@ def timing(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd
     within = resampled(_MEMBERS @ window_counts(predictions), lambda t: {"f1": _window_f1(t)})["f1"]
     windows = within.to_frame(window=range(len(WINDOWS)), scope=STAGES)
     windows = windows.join(pd.DataFrame(WINDOWS), on="window").rename(columns={"late": "turns"})
-    # One column at least, in which nothing is counted if there is no user turn.
+    # At least one column, also without user turns.
     longest = int(positions(corpus.dialogue_of).max(initial=0)) + 1
     onsets = _MEMBERS @ onset_counts(predictions, longest)
     found = resampled(
@@ -154,9 +154,8 @@ def timing(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd
 def window_counts(run: Predictions) -> NDArray[np.int64]:
     """Counts matches and occurrences of each label in N dialogues. Shape (N, 16, W + 2).
 
-    The first W columns are the pairs under each of :data:`WINDOWS`. The last two are gold
-    occurrences plus predictions: all of them, and those that are the first of their label in the
-    dialogue.
+    The first W columns are the matches under each of :data:`WINDOWS`. The last two are gold
+    occurrences plus predictions: all of them, and only the first of each label in the dialogue.
     """
     gold, predicted = _positions(run)
     counts = np.zeros((len(run.corpus), len(LABELS), len(WINDOWS) + 2), dtype=np.int64)
@@ -182,8 +181,8 @@ def _window_f1(totals: Floats) -> Floats:
 def onset_counts(run: Predictions, longest: int) -> NDArray[np.int64]:
     """Counts the onsets of each of N dialogues and each label by their outcome.
 
-    The longest dialogue has K user turns. Columns are: detected after 0, 1, ... K-1 turns, never,
-    premature; at most one of them is 1. Shape (N, 16, K + 2).
+    K (``longest``) is the number of user turns of the longest dialogue. Columns are: detected after
+    0, 1, ... K-1 turns, never, premature; at most one of them is 1. Shape (N, 16, K + 2).
     """
     gold, predicted = _positions(run)
     counts = np.zeros((len(run.corpus), len(LABELS), longest + 2), dtype=np.int64)

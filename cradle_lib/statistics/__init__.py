@@ -1,4 +1,4 @@
-"""What annotation and scoring share: rates, matchings, sums over dialogues, intervals."""
+"""Statistics for annotation and scoring: rates, matching, sums over dialogues, intervals."""
 
 from cradle_lib.statistics.bootstrap import Estimate, bootstrap
 from cradle_lib.statistics.rates import ratio

@@ -1,19 +1,18 @@
 """95 % intervals by resampling dialogues: one bootstrap for every statistic of the library.
 
 Conventions:
-    The unit of resampling is the dialogue, because the turns in one depend on each other (a
-    model even sees its own earlier tags). A draw takes N dialogues out of N with
-    replacement; each statistic is computed anew from what was drawn; the interval runs from the
-    2.5th to the 97.5th percentile of the draws. The same seed and the same number of dialogues
-    give the same draws for every statistic, so that a difference between two runs is taken draw
-    by draw.
+    The unit of resampling is the dialogue, because its turns depend on each other (a model even
+    sees its own earlier predictions). A draw takes N of the N dialogues with replacement, and every
+    statistic is computed from it. The interval runs from the 2.5th to the 97.5th percentile of the
+    draws. The same seed and number of dialogues give the same draws for every statistic, so that
+    the draws of two runs are paired.
 
 Limits:
-    A percentile interval says how much a score would move with other dialogues of the same
-    kind. It says nothing about the model's own randomness, nor about another population. A
-    label that occurs in few dialogues is missing from some draws, where its F1 is
-    ``zero_division``: intervals of macro F1 are wide, and off centre, for that reason too. For
-    shares of few occurrences :mod:`~cradle_lib.statistics.proportions` has another interval.
+    A percentile interval measures how much a score would vary with other dialogues of the same
+    kind. It covers neither the model's own randomness nor other populations. A rare label is
+    missing from some draws, where its F1 is ``zero_division``; this makes intervals of macro F1
+    wider and moves them off centre. For shares of few occurrences use
+    :mod:`~cradle_lib.statistics.proportions`.
 
 References:
     Efron and Tibshirani, An Introduction to the Bootstrap (1993), ch. 13 (percentile
@@ -37,17 +36,17 @@ if TYPE_CHECKING:
 
 CONFIDENCE: Final = 0.95
 DRAWS: Final = 10_000
-# With more undefined draws than this an interval over the rest would not be a 95 % one.
+# With a larger share of undefined draws, the others do not give a 95 % interval.
 _UNDEFINED: Final = 0.05
 
 
 class Estimate(NamedTuple):
-    """A statistic with its 95 % interval: one number of each, or an array of each.
+    """A statistic with its 95 % interval, as three numbers or as three arrays.
 
     Attributes:
         value: The statistic; NaN where it is undefined. Shape (...).
-        low: Lower bounds, of the same shape; NaN where there is no interval: without draws, from a
-            single dialogue, or if all draws give the same, which says nothing about others.
+        low: Lower bounds, of the same shape; NaN without an interval: without draws, for a single
+            dialogue, or if all draws give the same value.
         high: Upper bounds, likewise.
     """
 
@@ -56,19 +55,19 @@ class Estimate(NamedTuple):
     high: Floats
 
     def at(self, *place: int | slice) -> Estimate:
-        """Takes some of the numbers with their intervals, by their place in :attr:`value`."""
+        """Selects estimates by their index in :attr:`value`."""
         return Estimate(*(part[place] for part in self))
 
     def to_frame(self, **axes: Collection[Any]) -> pd.DataFrame:
-        """Lists the numbers, one in each row.
+        """Gives the estimates as a data frame, one in each row.
 
         Args:
-            **axes: For each axis its name and what its places are called, the outermost first;
-                one place for a single number.
+            **axes: For each axis its name and the names of its entries, the outermost first; a
+                single entry for a single number.
 
         Returns:
-            A column for each axis, and ``value``, ``low`` and ``high`` (float); NaN for what is
-            undefined or was not computed.
+            A column for each axis, and ``value``, ``low`` and ``high`` (float; NaN if undefined or
+            not computed).
         """
         import pandas as pd
 
@@ -84,7 +83,7 @@ def bootstrap(
     draws: int,
     seed: int,
 ) -> dict[str, Estimate]:
-    """Computes statistics of totals, and their intervals from the same rows.
+    """Computes statistics of the summed rows, with their 95 % intervals.
 
     Args:
         rows: Counts, one row per dialogue. Shape (N, ...).
@@ -96,7 +95,7 @@ def bootstrap(
         The statistics by name.
 
     Raises:
-        ScoringError: If the number of draws is negative, or there is nothing to draw from.
+        ScoringError: If the number of draws is negative, or there are draws but no dialogues.
     """
     if draws < 0:
         raise ScoringError(f"{draws} draws. Ask for at least 1, or for 0 to have no intervals.")

@@ -25,7 +25,7 @@ def positions(dialogue_of: Ints) -> Ints:
 
 
 def members(masks: Iterable[int]) -> Ints:
-    """Says with 1 or 0 whether each label is in each of M masks. Shape (M, 16)."""
+    """Gives 1 where a mask has a label, and 0 elsewhere. Shape (M masks, 16)."""
     rows = [[mask >> bit & 1 for bit in range(len(LABELS))] for mask in masks]
     return np.array(rows, dtype=np.int64)
 
@@ -56,7 +56,7 @@ def label_positions(
 
 
 def first_only(masks: Masks, dialogue_of: Ints) -> Masks:
-    """Drops every label that its dialogue has had before. Shape (T,)."""
+    """Keeps only the first occurrence of each label in a dialogue. Shape (T,)."""
     kept, seen, last = [], 0, -1
     for mask, dialogue in zip(masks.tolist(), dialogue_of.tolist(), strict=True):
         seen = seen if dialogue == last else 0
@@ -69,14 +69,14 @@ def match(first: Sequence[int], second: Sequence[int], *, early: float, late: fl
     """Counts the largest number of one-to-one matches between ascending positions of one label.
 
     Two positions match if the second is at most ``early`` user turns before the first and at most
-    ``late`` after it. All windows have the same width, so walking along both sides in step finds a
+    ``late`` after it. All windows have the same width, so one greedy pass over both sides finds a
     largest matching.
     """
     pairs = left = right = 0
     while left < len(first) and right < len(second):
         delay = second[right] - first[left]
         pairs += -early <= delay <= late
-        # A position too late for this one is too late for good; so is one too early.
+        # If the second is too late for the first, all later ones are too; likewise if it is early.
         left += delay >= -early
         right += delay <= late
     return pairs

@@ -1,15 +1,15 @@
 """Intervals for shares of few occurrences, such as the F1 of a rare label.
 
-A percentile bootstrap moves only what was seen: of a label that was never found every draw says 0,
-and the interval has no width. Wilson's interval asks which true shares are compatible with what was
-seen, and is wide where little was. Precision and recall are shares of occurrences, and so is the
-Jaccard index J = tp / (tp + fp + fn), of which F1 = 2 J / (1 + J) is an increasing function: the
-ends of its interval are those of J.
+A percentile bootstrap only resamples what was observed: for a label that was never found, every
+draw gives 0 and the interval has no width. Wilson's interval contains the true shares that are
+compatible with the observations, and is wide if these are few. Precision and recall are shares of
+occurrences, and so is the Jaccard index J = tp / (tp + fp + fn). F1 = 2 J / (1 + J) increases with
+J, so its bounds follow from those of J.
 
-Occurrences of one dialogue depend on each other. They count as n / D independent ones, D being how
-much larger the variance of the share over dialogues is than that of independent occurrences, and at
-least 1. Where the share is 0 or 1 there is no variance to look at, and those of a dialogue count
-together: D is the mean number of occurrences beside an occurrence, itself included.
+Occurrences within a dialogue depend on each other, so n of them count as n / D independent ones.
+The design effect D is the variance of the share over dialogues, divided by that of independent
+occurrences, and at least 1. If the share is 0 or 1, this variance is 0 and the occurrences of a
+dialogue count as one: D is then the mean, over occurrences, of the number in the same dialogue.
 
 References:
     Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 22, 1927;
@@ -37,7 +37,7 @@ _Z: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
 def wilson(hits: NDArray[Any], of: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Finds 95 % intervals of shares of occurrences in N dialogues. Shapes (N, ...).
+    """Computes 95 % intervals of shares of occurrences in N dialogues. Shapes (N, ...).
 
     Gives lower and upper bounds, 0 to 1; NaN where there is no occurrence. Shape (...) each.
     """
@@ -46,16 +46,16 @@ def wilson(hits: NDArray[Any], of: NDArray[Any]) -> tuple[Floats, Floats]:
     share = ratio(hits.sum(axis=0), n)
     binomial = share * (1 - share) * n
     over_dialogues = ((hits - share * of) ** 2).sum(axis=0)
-    together = ratio((of**2).sum(axis=0), n)
+    cluster_size = ratio((of**2).sum(axis=0), n)
     size = n / np.maximum(1.0, ratio(over_dialogues, binomial, np.nan))
-    size = np.where(binomial > 0, size, ratio(n, together))
+    size = np.where(binomial > 0, size, ratio(n, cluster_size))
     middle = (share + _Z**2 / (2 * size)) / (1 + _Z**2 / size)
     reach = _Z / (1 + _Z**2 / size) * np.sqrt(share * (1 - share) / size + _Z**2 / (4 * size**2))
     return np.clip(middle - reach, 0, share), np.clip(middle + reach, share, 1)
 
 
 def wilson_f1(tp: NDArray[Any], errors: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Finds 95 % intervals of F1, from true positives, and all errors together, of N dialogues.
+    """Computes 95 % intervals of F1 from the true positives and errors (fp + fn) of N dialogues.
 
     Shapes as for :func:`wilson`; NaN where nothing is gold or predicted.
     """

@@ -1,4 +1,4 @@
-"""Quotients of counts, with a value of its own where there is nothing to divide by."""
+"""Ratios of counts, with a chosen value for a zero denominator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 
 
 def ratio(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:
-    """Divides.
+    """Divides, with a chosen value where the denominator is 0.
 
     Args:
         above: Numerators.
@@ -25,6 +25,6 @@ def ratio(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:
     return found
 
 
-def f1(tp: Floats, gold_and_tagged: Floats, zero_division: float = np.nan) -> Floats:
-    """Computes F1, of true positives and the labels of both sides added up, 2 tp + fp + fn."""
-    return ratio(2 * tp, gold_and_tagged, zero_division)
+def f1(tp: Floats, gold_and_predicted: Floats, zero_division: float = np.nan) -> Floats:
+    """Computes F1 from true positives and gold labels plus predictions (2 tp + fp + fn)."""
+    return ratio(2 * tp, gold_and_predicted, zero_division)

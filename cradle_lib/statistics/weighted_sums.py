@@ -1,9 +1,9 @@
-"""Sums over dialogues under many weightings: the work behind every interval and test.
+"""Weighted sums over dialogues, from which all intervals and tests are computed.
 
 A bootstrap draw weights each dialogue by how often it was taken. A swap weights it by 1 if two
 systems exchange their predictions of it, and by 0 otherwise. The totals of all draws are the
-product of the counts of N dialogues with a matrix of weights, which is made once for all systems
-and scores and used in blocks, so that the totals of few draws are in memory at a time.
+product of the counts of N dialogues and a matrix of weights. The matrix is generated once for all
+systems and scores, and used in blocks to limit the memory for totals.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _Source = Callable[[np.random.Generator, int, int], Weights]
 
 # Weights in a block.
 _BLOCK: Final = 1 << 19
-# Weights that are kept for the next sum: ten thousand draws of 600 dialogues are 6 million.
-_KEPT: Final = 1 << 23
+# Size of the largest cached matrix: ten thousand draws of 600 dialogues have 6 million weights.
+_MAX_CACHED: Final = 1 << 23
 
 
 def draw_blocks(rows: NDArray[Any], draws: int, seed: int) -> Iterator[Floats]:
@@ -38,7 +38,7 @@ def draw_blocks(rows: NDArray[Any], draws: int, seed: int) -> Iterator[Floats]:
     """
     blocks = _blocks(draw_weights, len(rows), draws, seed)
     columns = rows.reshape(len(rows), -1).T.astype(np.float64)
-    # Fractions are added up apart: their rounding must not depend on the counts beside them.
+    # Fractions are summed separately, so that their rounding does not depend on other columns.
     integral = (columns == np.rint(columns)).all(axis=1)
     for weights in blocks:
         totals = np.empty((len(columns), weights.shape[1]))
@@ -77,18 +77,18 @@ def _blocks(source: _Source, n: int, number: int, seed: int) -> Iterable[Floats]
     """Gives the weights of ``n`` dialogues, shape (n, draws or swaps of the block)."""
     if number < 1 or not n:
         raise ScoringError(f"{number} draws from {n} dialogues. Both must be at least 1.")
-    make = _kept if n * number <= _KEPT else _made
-    return make(source, n, number, seed)
+    generate = _cached if n * number <= _MAX_CACHED else _generated
+    return generate(source, n, number, seed)
 
 
 @lru_cache(maxsize=4)
-def _kept(source: _Source, n: int, number: int, seed: int) -> tuple[Floats, ...]:
-    return tuple(_made(source, n, number, seed))
+def _cached(source: _Source, n: int, number: int, seed: int) -> tuple[Floats, ...]:
+    return tuple(_generated(source, n, number, seed))
 
 
-def _made(source: _Source, n: int, number: int, seed: int) -> Iterator[Floats]:
+def _generated(source: _Source, n: int, number: int, seed: int) -> Iterator[Floats]:
     generator = np.random.default_rng(seed)
-    # A generator makes four small numbers of one large one: other blocks would waste some.
+    # Four small integers come from one 32-bit number: other block sizes would discard some.
     size = max(4, _BLOCK // n // 4 * 4)
     for start in range(0, number, size):
         block = source(generator, min(size, number - start), n)

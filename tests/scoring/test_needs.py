@@ -52,7 +52,7 @@ def test_a_single_dialogue_has_no_interval_because_it_has_no_spread() -> None:
     assert alarms[["low", "high"]].isna().all(axis=None)
     compared = compare(runs, names=("a", "b"), permutations=10)
     assert compared.to_frame()[["low", "high"]].isna().all(axis=None)
-    assert "a detectable one is unknown" in compared.power_note
+    assert "the detectable difference is unknown" in compared.power_note
     # Both dialogues match exactly, whichever are drawn: nothing moves.
     found = evaluate(run_of([[(AO, AO)], [(0, 0)]]), draws=20).estimate("exact_match")
     assert tuple(found) == pytest.approx((1, np.nan, np.nan), nan_ok=True)

@@ -66,8 +66,8 @@ def test_sums_depend_neither_on_the_number_of_draws_nor_on_the_blocks(
     long = np.concatenate(list(blocks(rows, 1000, 2)))
     assert len(long) == 1000
     assert np.array_equal(np.concatenate(list(blocks(rows, 100, 2))), long[:100])
-    for kept in (1 << 23, 0):
-        monkeypatch.setattr(resampling, "_KEPT", kept)
+    for max_cached in (1 << 23, 0):
+        monkeypatch.setattr(resampling, "_MAX_CACHED", max_cached)
         for block in (1, 41, 333, 4321):
             monkeypatch.setattr(resampling, "_BLOCK", block)
             resampling._kept.cache_clear()
