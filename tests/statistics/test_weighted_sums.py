@@ -70,9 +70,9 @@ def test_sums_depend_neither_on_the_number_of_draws_nor_on_the_blocks(
         monkeypatch.setattr(resampling, "_MAX_CACHED", max_cached)
         for block in (1, 41, 333, 4321):
             monkeypatch.setattr(resampling, "_BLOCK", block)
-            resampling._kept.cache_clear()
+            resampling._cached.cache_clear()
             assert np.array_equal(np.concatenate(list(blocks(rows, 1000, 2))), long)
-    resampling._kept.cache_clear()
+    resampling._cached.cache_clear()
 
 
 def test_the_draws_of_a_seed_are_those_of_earlier_versions() -> None:
