@@ -80,7 +80,7 @@ def questions(
         EngineError: If the chat template opens a thought before the answer.
     """
     local.chat.require_no_open_thought("training")
-    end = local.chat.taught_end(local.ends)
+    end = local.chat.training_end(local.ends)
     if end is None:
         raise EngineError(
             "neither the base's configuration nor its tokenizer or chat template names a token "

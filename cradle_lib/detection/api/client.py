@@ -36,7 +36,7 @@ from cradle_lib.detection.engine import (
     require_packages,
     short_reason,
 )
-from cradle_lib.detection.local.quiet import unlogged
+from cradle_lib.detection.local.quiet import no_request_logs
 from cradle_lib.detection.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
@@ -147,7 +147,10 @@ class Remote(Engine):
         """
         self._dispatcher = dispatcher = Dispatcher(self, emit)
         # A separate thread, because a notebook's kernel already runs an event loop.
-        with unlogged(self.package, *_CARRIERS), ThreadPoolExecutor(max_workers=1) as pool:
+        with (
+            no_request_logs(self.package, *_CARRIERS),
+            ThreadPoolExecutor(max_workers=1) as pool,
+        ):
             future = pool.submit(asyncio.run, self._drive(dispatcher, list(sessions)))
             try:
                 future.result()

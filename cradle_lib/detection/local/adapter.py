@@ -1,7 +1,7 @@
-"""Adapters: PEFT's layers in the base, and the tokenizer and chat template that go with them.
+"""Loads PEFT adapters into their base, with the tokenizer and chat template saved with them.
 
-An adapter is not merged: merging can change more than the adapter, such as the input embeddings
-that share their weights with the output layer.
+An adapter is not merged, because merging can also change other weights, such as input embeddings
+that are tied to the output layer.
 
 Training saves a tokenizer and chat template with the adapter, as TRL does. The adapter was trained
 on their tokens, so they are used instead of the base's.
@@ -19,15 +19,15 @@ from cradle_lib.detection.local.revision import WEIGHTS, find_adapter
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
-# A folder with one of these has a whole tokenizer.
+# A folder with one of these has a complete tokenizer.
 _VOCABULARIES: Final = ("tokenizer.json", "tokenizer.model", "vocab.json")
 _TEMPLATE: Final = "chat_template.jinja"
 
 
 def tokenizer_in_use(model: Model) -> str | None:
-    """Says which of tokenizer and chat template a model takes from its adapter's folder.
+    """Names the parts that a model takes from its adapter's folder: tokenizer, chat template.
 
-    ``None`` if neither.
+    ``None`` if it takes neither.
 
     Raises:
         EngineError: If the adapter is missing or damaged.
@@ -41,13 +41,13 @@ def tokenizer_in_use(model: Model) -> str | None:
 
 
 def adapter_tokenizer(model: Model, folder: Path, base: Any, notice: Callable[[str], None]) -> Any:
-    """Gives the tokenizer of a model with an adapter: the base's, where the adapter has none.
+    """Gives the tokenizer of a model with an adapter: the adapter's, or else the base's.
 
     Args:
         model: The model.
         folder: The folder of its adapter.
         base: The tokenizer of its base; its chat template is replaced if the folder has one.
-        notice: Takes a sentence on how the two differ.
+        notice: Called with a sentence if the two differ.
 
     Raises:
         EngineError: If the adapter's tokenizer can't be read.
@@ -88,23 +88,24 @@ def _has_vocabulary(folder: Path) -> bool:
     return any((folder / name).is_file() for name in _VOCABULARIES)
 
 
-def adapted(lm: Any, model: Model, folder: Path, tokenizer: Any, base_tokenizer: Any) -> Any:
-    """Puts the adapter in a folder into the layers of the base that Transformers loaded.
+def apply_adapter(lm: Any, model: Model, folder: Path, tokenizer: Any, base_tokenizer: Any) -> Any:
+    """Adds an adapter to the layers of a loaded base.
 
     Args:
         lm: The base, which is changed.
         model: The model, for messages.
         folder: The adapter.
         tokenizer: The tokenizer that the adapter was trained with.
-        base_tokenizer: That of the base.
+        base_tokenizer: The base's tokenizer.
 
     Raises:
-        EngineError: If the adapter is of another base, can't be read, or is no change of layers.
+        EngineError: If the adapter belongs to another base, can't be read, or changes more than
+            layers.
     """
     import torch
 
     rows = len(lm.get_input_embeddings().weight)
-    beyond = {token for token, place in tokenizer.get_vocab().items() if place >= rows}
+    beyond = {token for token, id in tokenizer.get_vocab().items() if id >= rows}
     try:
         if added := beyond - base_tokenizer.get_vocab().keys():
             raise ValueError(f"training added {len(added):,} tokens, such as {min(added)!r}")
@@ -116,15 +117,16 @@ def adapted(lm: Any, model: Model, folder: Path, tokenizer: Any, base_tokenizer:
         raise EngineError(
             f"{model.name}: the adapter {paths.shown(folder)} can't be used with {model.base}: "
             f"{reason}. Use it with the base that it was trained on, or merge it where it was "
-            "trained and use the folder of the whole model."
+            "trained and use the folder of the merged model."
         ) from error
 
 
 def _load_adapter(lm: Any, model: Model, folder: Path) -> Any:
-    """Puts an adapter into its base.
+    """Adds an adapter to its base.
 
     Raises:
-        ValueError: If it is of another base or kind, or tensors are missing or have no place.
+        ValueError: If the adapter belongs to another base, is of an unsupported kind, or has
+            missing, unexpected or non-finite tensors.
     """
     import peft
     import torch
@@ -139,8 +141,8 @@ def _load_adapter(lm: Any, model: Model, folder: Path) -> Any:
     if any(not tensor.isfinite().all() for tensor in tensors.values()):
         raise ValueError("some of its weights are NaN or infinite")
     config.inference_mode = True
-    # PEFT warns of shared weights, which matter for merging only. Some kinds of adapter change the
-    # base by a decomposition with random numbers: a fixed seed makes it repeatable.
+    # PEFT warns about tied weights, which matter only for merging. Some kinds of adapter change the
+    # base by a randomized decomposition, which the fixed seed makes reproducible.
     with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
@@ -150,15 +152,15 @@ def _load_adapter(lm: Any, model: Model, folder: Path) -> Any:
             raise ValueError(f"it lacks {missing[0]}")
         result = peft.set_peft_model_state_dict(wrapped, tensors)
     # PEFT saves second copies of trained embeddings, and does not read them.
-    strange = [name for name in result.unexpected_keys if ".modules_to_save." not in name]
-    if strange:
-        raise ValueError(f"the base has no place for {strange[0]}")
+    unexpected = [name for name in result.unexpected_keys if ".modules_to_save." not in name]
+    if unexpected:
+        raise ValueError(f"the base has no layer for {unexpected[0]}")
     wrapped.eval()
     ids = torch.arange(16, device=lm.device)[None]
     with torch.inference_mode():
-        whole, layers = (part(input_ids=ids).logits.float() for part in (wrapped, lm))
-    # Prompt learning, and what depends on certain tokens, is not in the layers. Sums may differ by
-    # rounding on a GPU.
-    if not torch.allclose(whole, layers, rtol=0, atol=0.1 * float(whole.std())):
+        expected, found = (each(input_ids=ids).logits.float() for each in (wrapped, lm))
+    # Adapters that add prompt tokens or depend on certain tokens act outside the layers. The
+    # tolerance allows for rounding on a GPU.
+    if not torch.allclose(expected, found, rtol=0, atol=0.1 * float(expected.std())):
         raise ValueError("its layers alone do not compute what PEFT computes")
     return lm

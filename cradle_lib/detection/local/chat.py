@@ -1,8 +1,8 @@
 """Chat templates: the tokens around a question and its answer, and the date that a template prints.
 
-Chat templates ask for the time by calling ``strftime_now``, which Transformers answers with the
-present. Here it is answered with the date in the run's decoding settings, at midnight, so that a
-run that is resumed on another day shows the same prompts.
+Chat templates call ``strftime_now``, in which Transformers uses the current time. Here it uses the
+date in the run's decoding settings, at midnight, so that a run that is resumed on another day has
+the same prompts.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from cradle_lib.detection.thoughts import MARKER, is_open, open_marker
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import LABELS, NONE
 
-# A question and an answer, to find what the template writes after them.
+# Placeholders, to find the text that the template writes after a question and an answer.
 _QUESTION: Final = "QUESTION"
 _ANSWER: Final = "ANSWER"
-
 
 #: A date such as ``2026-11-25``, as text. YAML reads an unquoted one as a date.
 Day = Annotated[str, BeforeValidator(lambda value: date.fromisoformat(str(value)).isoformat())]
@@ -44,7 +43,7 @@ class Chat:
 
     Args:
         tokenizer: The model's tokenizer.
-        switches: Switches of the template, such as ``enable_thinking``.
+        switches: Variables of the template, such as ``enable_thinking``.
         day: The date that the template prints, if it prints one; ``None`` for today.
     """
 
@@ -52,13 +51,13 @@ class Chat:
         self._tokenizer, self._switches, self._day = tokenizer, switches, day or today()
 
     def render(self, chats: Any, **more: Any) -> Any:
-        """Applies the chat template to one chat or several, as if it were the day of the run.
+        """Applies the chat template to one chat or several, with the date of the run.
 
         Further arguments and the result are those of ``apply_chat_template``.
         """
         from transformers.utils import chat_template_utils
 
-        # The clock can't be given as a variable of the template: Transformers passes on data only.
+        # The clock can't be passed as a template variable, because Transformers accepts only data.
         real, now = chat_template_utils.datetime, datetime.fromisoformat(self._day)
         chat_template_utils.datetime = SimpleNamespace(now=lambda: now)
         try:
@@ -67,7 +66,7 @@ class Chat:
             chat_template_utils.datetime = real
 
     def messages(self, *texts: str) -> list[dict[str, Any]]:
-        """Makes the chat of a question, and perhaps its answer, in the form the template takes.
+        """Makes the messages of a question, and optionally its answer, in the template's format.
 
         Raises:
             EngineError: If the template leaves out the text of a question.
@@ -76,9 +75,9 @@ class Chat:
 
     @cached_property
     def _in_parts(self) -> bool:
-        """Whether the template takes a list of parts for a text, as those of multimodal models do.
+        """Whether the template expects a list of parts, as those of multimodal models do.
 
-        Given plain text, some of these write a prompt without it, and raise no error.
+        Some of these silently leave out a plain text.
         """
         problem = ""
         for in_parts in (False, True):
@@ -86,7 +85,7 @@ class Chat:
             try:
                 if _QUESTION in self.render(chat, tokenize=False):
                     return in_parts
-            except Exception as error:  # Whatever a template raises.
+            except Exception as error:  # A template may raise any exception.
                 problem = problem or f" ({' '.join(str(error).split())[:200]})"
         raise EngineError(
             f"{self._tokenizer.name_or_path}: the chat template can't be rendered for a question "
@@ -97,8 +96,8 @@ class Chat:
     @cached_property
     def special(self) -> re.Pattern[str]:
         """Matches the tokenizer's special tokens in a text."""
-        # One of a letter or two, such as a line break, can't be taken apart and forges nothing.
-        # Labels that were added as special tokens are part of an answer.
+        # Tokens of one or two characters, such as a line break, can't be broken up and are
+        # harmless. Labels that were added as special tokens are part of an answer.
         texts = {text for text in self._special.values() if len(text.strip()) > 2}
         longest_first = sorted(texts - {NONE, *LABELS}, key=len, reverse=True)
         return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
@@ -115,14 +114,14 @@ class Chat:
 
     @cached_property
     def opened(self) -> str:
-        """The marker of the thought in which a prompt ends; empty if it ends outside of one."""
+        """Opening marker of a thought that the prompt leaves open; empty if there is none."""
         return open_marker(self._after_question) or ""
 
     def require_no_open_thought(self, purpose: str) -> None:
-        """Checks that an answer may begin right after the prompt.
+        """Checks that the prompt does not leave a thought open.
 
         Raises:
-            EngineError: If the template opens a thought there.
+            EngineError: If it does; the message begins with ``purpose``.
         """
         if self.opened:
             raise EngineError(
@@ -134,7 +133,7 @@ class Chat:
 
     @cached_property
     def may_think(self) -> bool:
-        """Whether an answer may contain a thought, also one whose beginning has no marker.
+        """Whether an answer may contain a thought, even one without an opening marker.
 
         It may if the chat template or the vocabulary has markers of thoughts, unless the template
         has opened and closed an empty thought before the answer.
@@ -145,7 +144,7 @@ class Chat:
         return any(MARKER.search(text) for text in texts)
 
     def ends(self, lm: Any, shipped: Any) -> frozenset[int]:
-        """Finds all tokens that end an answer, whichever part of a checkpoint names them.
+        """Finds all tokens that end an answer, according to any part of a checkpoint.
 
         These are the end tokens of the generation configuration, of the model's configuration and
         of the tokenizer, and the token that the chat template writes after an answer.
@@ -158,10 +157,10 @@ class Chat:
         for config in (lm.config, lm.config.get_text_config(), shipped):
             ids = getattr(config, "eos_token_id", None)
             found += ids if isinstance(ids, list) else [ids]
-        # Classes have default ids, which are ordinary tokens of some vocabularies.
+        # Default ids of configuration classes can be ordinary tokens of a vocabulary.
         return frozenset(self._known.keys() & set(found))
 
-    def taught_end(self, ends: frozenset[int]) -> int | None:
+    def training_end(self, ends: frozenset[int]) -> int | None:
         """Gives the end token to train with: the one the template writes, or the tokenizer's.
 
         It is one of :meth:`ends`; ``None`` if there is none.
@@ -203,11 +202,11 @@ class Chat:
             return None
         try:
             written = self.render(self.messages(_QUESTION, _ANSWER), tokenize=False)
-        except Exception:  # Whatever a template raises that takes no answers.
+        except Exception:  # A template that accepts no answers may raise any exception.
             return None
         rest = written.rpartition(_ANSWER)[2].lstrip() if _ANSWER in written else ""
         if "<|channel|>" in self._known.values() and rest.startswith("<|end|>"):
-            # In gpt-oss's format it ends each message, also that of a thought.
+            # In gpt-oss's format it ends every message, including thoughts.
             return None
         longest_first = sorted(self._known.items(), key=lambda token: -len(token[1]))
         return next((id for id, text in longest_first if text and rest.startswith(text)), None)

@@ -1,6 +1,6 @@
 """Checks that a checkpoint has exactly the tensors that its model needs.
 
-Transformers fills missing tensors with random numbers and ignores superfluous ones. Both are errors
+Transformers fills missing tensors with random numbers and ignores unexpected ones. Both are errors
 here, except for tensors that the architecture itself declares: tied weights, and the names that its
 class lists to be ignored.
 """
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from cradle_lib.errors import EngineError
 
-# The number that causal masks contained, which older versions saved and which is computed today.
+# The constant of causal masks, which older versions saved and newer versions compute.
 _MASK: Final = re.compile(r"\.(attn|attention)\.masked_bias$")
 _REMEDY: Final = (
     "Save the whole model again with save_pretrained (`model._orig_mod` if it is compiled, "
@@ -23,25 +23,25 @@ _REMEDY: Final = (
 
 
 class IncompleteError(EngineError):
-    """A checkpoint and its model do not fit each other; the message says what to do."""
+    """The tensors of a checkpoint do not match its model; the message says what to do."""
 
 
 def require_all_tensors(lm: Any, info: Mapping[str, Any]) -> None:
-    """Checks the report of Transformers and the loaded model.
+    """Checks a loaded model and the loading report of Transformers.
 
     Args:
-        lm: The model as it was loaded.
-        info: What ``from_pretrained`` gave for ``output_loading_info=True``.
+        lm: The loaded model.
+        info: The report of ``from_pretrained`` with ``output_loading_info=True``.
 
     Raises:
-        IncompleteError: If tensors are missing, superfluous, of other shapes or no numbers, or if
+        IncompleteError: If tensors are missing, unexpected, of another shape or not finite, or if
             they are not tied although the configuration says so.
     """
     parts = []
     if missing := sorted(info["missing_keys"]):
         parts.append(f"the file lacks {_named(missing)} that the model needs")
     if unexpected := sorted(name for name in info["unexpected_keys"] if not _MASK.search(name)):
-        parts.append(f"the file has {_named(unexpected)} that the model has no place for")
+        parts.append(f"the file has {_named(unexpected)} that the model does not have")
     wrong = [
         f"{name} is {list(there)} in the file and {list(needed)} by the configuration"
         for name, there, needed in sorted(info["mismatched_keys"])
@@ -61,12 +61,12 @@ def _named(names: Collection[str]) -> str:
 
 
 def _require_tied(lm: Any) -> None:
-    """Checks that weights which the configuration ties are the same weights."""
+    """Checks that the weights that the configuration ties are shared."""
     for target, source in lm.get_expanded_tied_weights_keys(all_submodels=True).items():
         one, other = lm.get_parameter_or_buffer(target), lm.get_parameter_or_buffer(source)
         if one is not other and "meta" not in (one.device.type, other.device.type):
             raise IncompleteError(
-                f"config.json ties {target} to {source} (`tie_word_embeddings: true`), and the "
+                f"config.json ties {target} to {source} (`tie_word_embeddings: true`), but the "
                 "file has different values for both. Set it to false if both were trained, or "
                 f"remove {target} from the file."
             )

@@ -1,12 +1,12 @@
-"""Constrained decoding: only answers that parse can be written.
+"""Constrained decoding: the model can generate only answers that parse.
 
-An answer is ``none``, or labels joined by ``; ``, none of them twice. Its tokens form a small
+An answer is ``none``, or labels joined by ``; ``, without repetition. Its tokens form a small
 automaton. In a state with one transition the token is forced and costs no forward pass; in a
-state with several the likeliest is taken. The log-probability of each is kept, so that thresholds
-can be studied later.
+state with several, the most likely is taken. The log-probability of each is stored, so that
+thresholds can be studied later.
 
-A constrained model never misses the format and is not credited for finding it. So it is another
-system than the same model decoding freely, and has rows of its own in every table.
+A constrained model can't break the format. It therefore counts as a different system from the same
+model without constraints, and has separate rows in every table.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from torch import Tensor
 from cradle_lib.labels import LABELS, NONE
 
 END: Final = "<end>"
-#: Tokens that are still to be written, and the label that is complete then.
+#: The remaining tokens of a label, and the label.
 Rest = tuple[list[int], str]
 
 
 class Grammar:
-    """All answers that parse, over the tokens of one tokenizer.
+    """The answers that parse, as tokens of one tokenizer.
 
     Args:
         tokenizer: The model's tokenizer.
-        ends: Token ids that end an answer; one of them at least.
-        none_bias: Added to the logit of ``none`` where an answer begins.
+        ends: Token ids that end an answer; at least one.
+        none_bias: Added to the logit of ``none`` at the beginning of an answer.
 
     Raises:
-        ValueError: If the tokenizer writes a label differently after each other label, so
-            that the answers are not one automaton.
+        ValueError: If the tokens of a label depend on the label before it, so that the answers are
+            not one automaton.
     """
 
     def __init__(self, tokenizer: Any, ends: Collection[int], none_bias: float = 0.0) -> None:
@@ -62,23 +62,23 @@ class Grammar:
 
     @property
     def longest(self) -> int:
-        """Most tokens of an answer: that of all labels."""
+        """Maximum number of tokens of an answer, which is the one with all labels."""
         more = {label: len(ids) for ids, label in self.more}
         # One label comes first, without the separator.
         first = max(len(ids) - more[label] for ids, label in self.first if label in more)
         return first + sum(more.values())
 
     def text(self, token: int) -> str:
-        """Writes a token as text."""
+        """Decodes one token."""
         return str(self._tokenizer.decode([token]))
 
 
 class GrammarState:
-    """How far one answer is in the grammar.
+    """State of one answer in the grammar.
 
     Attributes:
-        ahead: What may follow: the rest of each label that can still be written.
-        complete: Whether a label ends here, so that the answer may.
+        ahead: The remaining tokens of each label that may follow.
+        complete: Whether a label ends here, so that the answer may end.
         finished: Whether the answer is complete and nothing may follow.
         choices: For each state with several transitions, the log-probability of each over the
             whole vocabulary, by the text of its token; ``<end>`` for ending there.
@@ -92,25 +92,28 @@ class GrammarState:
         self.choices: list[dict[str, float]] = []
 
     def choose(self, logits: Tensor) -> list[int]:
-        """Takes the likeliest transition, and every forced one after it.
+        """Takes the most likely transition, and every forced one after it.
 
-        Gives the tokens: at least one unless the answer ends here. The logits of the next token
-        have shape (vocabulary,).
+        Args:
+            logits: Logits of the next token. Shape (vocabulary,).
+
+        Returns:
+            The tokens taken; empty if the answer ends here.
         """
         chances = torch.log_softmax(logits, -1)
         tokens = list(dict.fromkeys(ids[0] for ids, _ in self.ahead))
         branches = dict(zip(tokens, chances[tokens].tolist(), strict=True))
-        ways: dict[int | None, float] = {}
+        transitions: dict[int | None, float] = {}
         named = {self._grammar.text(token): chance for token, chance in branches.items()}
         if self.complete:
-            # Ending comes first: of two that are equally likely the answer ends.
-            ways[None] = named[END] = float(torch.logsumexp(chances[self._grammar.ends], -1))
+            # Inserted first, so that the answer ends if two transitions are equally likely.
+            transitions[None] = named[END] = float(torch.logsumexp(chances[self._grammar.ends], -1))
         self.choices.append(named)
         if len(self.choices) == 1:
-            # What is kept is what the model says; what is written follows the settings.
+            # The stored log-probabilities do not include the bias.
             branches[self._grammar.none] += self._grammar.none_bias
-        ways.update(branches.items())
-        taken = max(ways, key=ways.__getitem__)
+        transitions.update(branches.items())
+        taken = max(transitions, key=transitions.__getitem__)
         if taken is None:
             self.finished = True
             return []
@@ -126,7 +129,7 @@ class GrammarState:
 
     def _step(self, token: int) -> None:
         rests = [(ids[1:], label) for ids, label in self.ahead if ids[0] == token]
-        # A label may be the beginning of another's tokens; its own continuations stay open.
+        # The tokens of a label may be a prefix of another label's, which then stays possible.
         self.ahead = [rest for rest in rests if rest[0]]
         self.complete = len(self.ahead) < len(rests)
         if self.complete:

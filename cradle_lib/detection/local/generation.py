@@ -1,9 +1,9 @@
-"""Settings of decoding: the recorded ones, without those that a checkpoint ships.
+"""Decoding settings: those of the entry, and those of the checkpoint only on request.
 
 A checkpoint may ship a ``generation_config.json`` with sampling settings, penalties or beams, which
-Transformers' ``generate`` obeys silently. Here the configuration is built from the settings of the
-entry, for both engines. An entry with ``from_checkpoint: true`` takes over the checkpoint's usual
-settings, which are then recorded one by one; all others are refused.
+Transformers' ``generate`` applies silently. Here the configuration is built from the settings of
+the entry, for both engines. An entry with ``from_checkpoint: true`` also uses those settings of the
+checkpoint that are supported, and records each of them; others are refused.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from cradle_lib.errors import EngineError
 if TYPE_CHECKING:
     import torch
 
-# Settings that can be taken over; without a temperature only the last one acts.
+# Supported settings of a checkpoint; without a temperature only the last one has an effect.
 _USABLE: Final = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
-# Settings that change no answer, token ids, which are read elsewhere, and limits of the length,
-# where the entry's own always counts.
+# Settings that change no answer, token ids (see `Chat.ends`), and length limits, where the entry's
+# own always applies.
 _IGNORED: Final = frozenset({
     "eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id", "use_cache",
     "cache_implementation", "output_attentions", "output_hidden_states", "output_scores",
@@ -33,8 +33,8 @@ def checkpoint_settings(config: Any) -> dict[str, Any]:
     """Lists the settings in a checkpoint's ``GenerationConfig`` that would change an answer."""
     from transformers import GenerationConfig
 
-    # All that is not listed here does nothing if it is not set. Tokens are drawn from all of them
-    # without a top_k.
+    # Values without effect; a setting that is missing here has none if it is unset. Without top_k,
+    # tokens are drawn from the whole vocabulary.
     neutral = GenerationConfig._get_default_generation_params() | {"top_k": 0}
     return {
         name: value
@@ -43,7 +43,7 @@ def checkpoint_settings(config: Any) -> dict[str, Any]:
     }
 
 
-def taken_over(config: Any, name: str, temperature: float | None) -> dict[str, Any]:
+def inherited_settings(config: Any, name: str, temperature: float | None) -> dict[str, Any]:
     """Gives the settings of a checkpoint that an entry with ``from_checkpoint`` decodes with.
 
     Args:
@@ -52,17 +52,17 @@ def taken_over(config: Any, name: str, temperature: float | None) -> dict[str, A
         temperature: The temperature that the entry itself sets, which replaces the checkpoint's.
 
     Returns:
-        Settings that change the answer, by name. ``temperature`` is among them if tokens are drawn;
+        Settings that change the answer, by name. They include ``temperature`` if tokens are drawn;
         without it decoding is greedy.
 
     Raises:
-        EngineError: If one of the settings can't be obeyed.
+        EngineError: If one of the settings is not supported.
     """
     settings = checkpoint_settings(config)
     drawn = settings.pop("do_sample", False)
     if refused := {key: value for key, value in settings.items() if key not in _USABLE}:
         raise EngineError(
-            f"{name}: its checkpoint decodes with {listed(refused)}, which can't be taken over. "
+            f"{name}: its checkpoint decodes with {listed(refused)}, which is not supported. "
             "Leave `from_checkpoint` out, and set what you need in `decoding`."
         )
     if temperature is None and drawn:
@@ -73,20 +73,20 @@ def taken_over(config: Any, name: str, temperature: float | None) -> dict[str, A
 
 
 def listed(settings: dict[str, Any]) -> str:
-    """Writes settings for a message."""
+    """Formats settings for a message."""
     return ", ".join(f"{name} {str(value)[:60]}" for name, value in settings.items())
 
 
 def sampling_seed(seed: int | None, prompt: Prompt) -> int:
-    """Seeds one answer, so that it is the same in a run that is resumed or batched otherwise.
+    """Gives the seed of one answer, which is the same for any batch size and after a resume.
 
-    The run's own seed may be ``None``, which is 0. The result is less than 2^60.
+    A run's ``seed`` of ``None`` counts as 0. The result is less than 2^60.
     """
     return int(hashlib.sha256(f"{seed or 0} {prompt.key}".encode()).hexdigest()[:15], 16)
 
 
 def draw(logits: torch.Tensor, temperature: float, chance: torch.Generator) -> int:
-    """Draws a token as ``generate`` does with the same seed on a processor.
+    """Draws a token as ``generate`` does with the same seed on a CPU.
 
     The logits have shape (vocabulary,); the temperature is above 0.
     """

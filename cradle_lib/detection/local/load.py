@@ -9,26 +9,27 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib.detection.engine import Options, require_packages
-from cradle_lib.detection.local.adapter import adapted, adapter_tokenizer
+from cradle_lib.detection.local.adapter import adapter_tokenizer, apply_adapter
 from cradle_lib.detection.local.checkpoint import IncompleteError, require_all_tensors
 from cradle_lib.detection.local.embedded import PREFIX, embedded_pin, embedded_weights
 from cradle_lib.detection.local.quiet import quiet
-from cradle_lib.detection.local.revision import find_adapter, hub_commit, unloadable
+from cradle_lib.detection.local.revision import find_adapter, hub_commit, load_error
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
-# The title of Transformers' table of missing and superfluous tensors, which are checked here.
+# The title of Transformers' table of missing and unexpected tensors, which are checked here.
 _REPORT: Final = "LOAD REPORT"
-# A line of that table for a tensor that is made of several, of which one is missing or misshapen.
-_NOT_MADE: Final = re.compile(r"(\S+) *\| *CONVERSION")
+# A line of that table for a tensor that is converted from several, one of which is missing or has
+# another shape.
+_CONVERSION: Final = re.compile(r"(\S+) *\| *CONVERSION")
 
 
 def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
     """Loads a causal language model and its tokenizer: safetensors only, no code of repositories.
 
-    Embedded weights are fetched on first use. An adapter becomes part of the layers, and its own
-    tokenizer and chat template are used if its folder has them. What Transformers warns of becomes
-    notices.
+    Embedded weights are downloaded on first use. An adapter becomes part of the layers, and its own
+    tokenizer and chat template are used if its folder has them. Warnings of Transformers are passed
+    to ``options.notice``.
 
     Raises:
         EngineError: If weights are missing or incomplete, can't be reached, or memory runs out.
@@ -43,7 +44,7 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
             lm = lm if options.device_map else lm.to(device)
             if (folder := find_adapter(model)) is not None:
                 tokenizer = adapter_tokenizer(model, folder, base_tokenizer, options.notice)
-                lm = adapted(lm, model, folder, tokenizer, base_tokenizer)
+                lm = apply_adapter(lm, model, folder, tokenizer, base_tokenizer)
     except torch.OutOfMemoryError as error:
         raise EngineError(
             f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "
@@ -85,8 +86,8 @@ def load_generation_config(model: Model) -> Any:
 def _source(model: Model) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
     """Gives the folder or repository of a model's base, its commit as an argument, and warnings.
 
-    Whatever Transformers and its dependencies raise in the block becomes one error, except for
-    running out of memory. Their notices are silenced; warnings are added to the list.
+    Any exception of Transformers and its dependencies in the block becomes an :class:`EngineError`,
+    except for running out of memory. Their output is silenced; warnings are added to the list.
 
     Raises:
         EngineError: If the weights can't be found, read or loaded.
@@ -99,7 +100,7 @@ def _source(model: Model) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
         pin = embedded_pin(source)
         if model.base_revision not in (None, pin):
             raise EngineError(
-                f"{model.name} pins {model.base_revision}, and the embedded weights are {pin}. "
+                f"{model.name} pins {model.base_revision}, but the embedded weights are {pin}. "
                 "Pin these, or leave `revision` out."
             )
         source = str(embedded_weights())
@@ -109,18 +110,21 @@ def _source(model: Model) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
         try:
             yield source, where, warned
         except IncompleteError as error:
-            raise _not_whole(model, source, str(error)) from None
+            raise _incomplete(model, source, str(error)) from None
         except (EngineError, torch.OutOfMemoryError):
             raise
         except Exception as error:
-            if found := _NOT_MADE.search("\n".join(warned)):
-                made = f"a tensor needed for {found[1]} is missing or has another shape"
-                raise _not_whole(model, source, f"{made}. Download or save it again.") from error
-            raise unloadable(model, source, error) from error
+            if found := _CONVERSION.search("\n".join(warned)):
+                problem = f"a tensor needed for {found[1]} is missing or has another shape"
+                hint = "Download or save it again."
+                raise _incomplete(model, source, f"{problem}. {hint}") from error
+            raise load_error(model, source, error) from error
 
 
-def _not_whole(model: Model, source: str, problem: str) -> EngineError:
-    return EngineError(f"the weights of {model.name} ({source}) are not whole: {problem}")
+def _incomplete(model: Model, source: str, problem: str) -> EngineError:
+    return EngineError(
+        f"the weights of {model.name} ({source}) are damaged or incomplete: {problem}"
+    )
 
 
 def _base_tokenizer(model: Model, source: str, where: dict[str, Any]) -> Any:
@@ -128,7 +132,7 @@ def _base_tokenizer(model: Model, source: str, where: dict[str, Any]) -> Any:
 
     Raises:
         EngineError: If the base is an adapter. Transformers would load the base that the adapter
-            names, from wherever that is, and no record would say which.
+            names, which the record would not contain.
     """
     from transformers import AutoTokenizer
     from transformers.utils.peft_utils import find_adapter_config_file
@@ -144,15 +148,15 @@ def _base_tokenizer(model: Model, source: str, where: dict[str, Any]) -> Any:
 def _from_pretrained(
     model: Model, source: str, where: dict[str, str], device_map: str | None
 ) -> Any:
-    """Loads the weights, and checks that they are complete.
+    """Loads the weights.
 
     Raises:
-        IncompleteError: If they are not.
+        IncompleteError: If they are not complete.
     """
     import torch
 
     spread = {"device_map": device_map} if device_map else {}
-    # A fixed seed: whatever an architecture initializes, it is the same in each start.
+    # A fixed seed, so that values that an architecture initializes are the same in each start.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         lm, info = _auto_class(source, where).from_pretrained(
@@ -171,7 +175,7 @@ def _from_pretrained(
 
 
 def _auto_class(source: str, where: dict[str, str]) -> Any:
-    """Finds the class of a checkpoint; a multimodal one is loaded whole, and asked with text."""
+    """Finds the class of a checkpoint; multimodal models are loaded with all their parts."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 

@@ -1,4 +1,4 @@
-"""Shared by engines for weights on this machine: loading, tokens of prompts, texts of answers."""
+"""Base of the engines for local weights: loads models, tokenizes prompts, decodes answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection.engine import Engine, Options, require_packages
 from cradle_lib.detection.local.adapter import tokenizer_in_use
 from cradle_lib.detection.local.chat import Chat, asks_for_date, today
-from cradle_lib.detection.local.generation import checkpoint_settings, listed, taken_over
+from cradle_lib.detection.local.generation import checkpoint_settings, inherited_settings, listed
 from cradle_lib.detection.local.load import load_generation_config, load_tokenizer, load_weights
 from cradle_lib.detection.local.revision import weights_pin
 from cradle_lib.detection.model import Decoding, Model
@@ -24,7 +24,7 @@ from cradle_lib.labels import NONE
 if TYPE_CHECKING:
     import torch
 
-# Follows the prompt of a model without a chat template, so that it answers.
+# Appended to the prompt of a model without a chat template.
 CONTINUATION: Final = "\nAnswer:\n"
 
 
@@ -35,8 +35,8 @@ class Local:
     Attributes:
         lm: The causal language model, in evaluation mode.
         tokenizer: Its tokenizer.
-        decoding: The settings that shape its answers.
-        shipped: The generation settings that its checkpoint ships, a ``GenerationConfig``.
+        decoding: Its decoding settings.
+        shipped: The generation settings of its checkpoint, a ``GenerationConfig``.
     """
 
     lm: Any
@@ -46,28 +46,28 @@ class Local:
 
     @property
     def device(self) -> torch.device:
-        """Where token ids go in."""
+        """Device of the input embeddings."""
         device: torch.device = self.lm.get_input_embeddings().weight.device
         return device
 
     @cached_property
     def context(self) -> int | None:
-        """Longest sequence that the model was built for; ``None`` if its configuration has none.
+        """Maximum length of a sequence in tokens; ``None`` if the configuration has none.
 
-        It is a hard limit for learned positions, and else what the model was trained for.
+        It is a hard limit for learned positions, and otherwise the length in training.
         """
         return getattr(self.lm.config.get_text_config(), "max_position_embeddings", None)
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The settings that act on each token: those of the entry, or of the checkpoint.
+        """The sampling settings, from the entry or from the checkpoint.
 
         Raises:
-            EngineError: If the entry takes over settings of the checkpoint that can't be obeyed.
+            EngineError: If the entry uses the checkpoint's settings, and one is not supported.
         """
         temperature = self.decoding.temperature
         if self.decoding.from_checkpoint:
-            return taken_over(self.shipped, str(self.lm.name_or_path), temperature)
+            return inherited_settings(self.shipped, str(self.lm.name_or_path), temperature)
         return {} if temperature is None else {"temperature": temperature}
 
     @cached_property
@@ -77,12 +77,12 @@ class Local:
 
     @property
     def sampled(self) -> bool:
-        """Whether tokens are drawn; else the likeliest is taken."""
+        """Whether tokens are sampled; otherwise decoding is greedy."""
         return bool(self.settings.get("temperature"))
 
     @cached_property
     def chat(self) -> Chat:
-        """How the tokenizer and its chat template frame questions and answers."""
+        """The special tokens and the chat template."""
         return Chat(self.tokenizer, self.decoding.chat, self.decoding.date)
 
     @cached_property
@@ -91,21 +91,21 @@ class Local:
         return self.chat.ends(self.lm, self.shipped)
 
     @cached_property
-    def reads_on(self) -> bool:
-        """Whether an answer that can't be read may become readable by what follows it."""
+    def may_become_readable(self) -> bool:
+        """Whether further text can make an unparsed answer readable."""
         return self.decoding.answer_after is not None or self.chat.may_think
 
     def ids(self, prompts: Sequence[Prompt]) -> list[list[int]]:
-        """Turns prompts, one at least, into token ids.
+        """Converts prompts, at least one, to token ids.
 
-        They go through the model's chat template; for a model that has none, :data:`CONTINUATION`
-        follows the text. Text that this model's own tokenizer would read as a control token is
-        taken apart, except in the static part of the prompt.
+        The model's chat template is applied; without one, :data:`CONTINUATION` is appended. Text
+        that the model's tokenizer would read as a special token is broken up, except in the static
+        part of the prompt.
         """
         texts = []
         for prompt in prompts:
             static, said = prompt.text[: prompt.static], prompt.text[prompt.static :]
-            # A session takes apart the control tokens of the usual formats, in every prompt alike.
+            # Sessions break up the control tokens of common formats in the prompts of all models.
             said = self.chat.special.sub(lambda token: f"{token[0][0]} {token[0][1:]}", said)
             texts.append(static + said)
         if self.tokenizer.chat_template:
@@ -125,8 +125,8 @@ class Local:
 
         Args:
             length: Tokens of the prompt.
-            answer: Most tokens of the answer. The last of them is not read again, so that it needs
-                no position.
+            answer: Maximum number of tokens of the answer. The last one is never an input, so that
+                it needs no position.
 
         Returns:
             The failed answer; ``None`` if the question fits.
@@ -142,8 +142,8 @@ class Local:
     def generate(self, ids: Sequence[int], seed: int = 0, **more: Any) -> list[int]:
         """Decodes with Transformers' own ``generate``, and gives the ids after the prompt.
 
-        Greedily, or sampled where the settings have a temperature above 0. A cache may be among
-        ``more``.
+        Decoding is greedy, or sampled if the settings have a temperature above 0. ``more`` are
+        further arguments, such as a cache.
         """
         import torch
         from transformers import GenerationConfig
@@ -158,7 +158,7 @@ class Local:
             do_sample=self.sampled,
             max_new_tokens=self.decoding.max_new_tokens,
             eos_token_id=sorted(self.ends) or None,
-            # One answer at a time is never padded, and Transformers wants an id.
+            # Transformers requires an id, although a single answer is never padded.
             pad_token_id=min(self.ends, default=None),
         )
         prompt = torch.tensor([ids], device=self.device)
@@ -175,12 +175,11 @@ class Local:
         return generated
 
     def answer(self, ids: list[int], *, ended: bool, tokens_in: int, tokens_cached: int) -> Answer:
-        """Turns the ids after a prompt into an answer.
+        """Converts the ids after a prompt to an answer.
 
-        End tokens and special tokens are left out, except markers of thoughts. If the model did
-        not end by itself and the answer could still have become readable, if a thought that the
-        chat template opened is not closed, or if the final channel is missing, the answer is
-        unparsed and has the reason.
+        End tokens and special tokens are removed, except markers of thoughts. The answer is
+        unparsed, with a reason, if it was cut and could still have become readable, if a thought
+        that the chat template opened is not closed, or if the marker ``answer_after`` is missing.
         """
         marker = self.decoding.answer_after
         last = len(ids)
@@ -209,9 +208,9 @@ class Local:
 
 
 def load_local(model: Model, options: Options) -> Local:
-    """Loads a model, its tokenizer and the settings of its answers.
+    """Loads a model, its tokenizer and its decoding settings.
 
-    If its chat template prints a date and the settings have none, it is today's.
+    If its chat template prints a date and the settings have none, today's date is set.
 
     Raises:
         EngineError: As :func:`.load_weights`.
@@ -226,10 +225,10 @@ def load_local(model: Model, options: Options) -> Local:
         decoding = decoding.model_copy(update={"date": today()})
     if not tokenizer.chat_template:
         options.notice(
-            f"{model.name} has no chat template: it is shown the plain prompt and, after it, "
+            f"{model.name} has no chat template: it is shown the plain prompt followed by "
             f"{CONTINUATION.strip()!r}."
         )
-    # Otherwise `generate` would mix the checkpoint's own settings in.
+    # Otherwise `generate` would also apply the checkpoint's own settings.
     shipped, lm.generation_config = lm.generation_config, GenerationConfig()
     return Local(lm, tokenizer, decoding, shipped)
 
@@ -237,12 +236,12 @@ def load_local(model: Model, options: Options) -> Local:
 class LocalEngine(Engine):
     """Runs a causal language model of Transformers.
 
-    Weights are loaded when the first question comes, so that a finished run needs none.
+    Weights are loaded at the first question, so that a finished run needs none.
 
     Args:
         model: An entry of the registry.
-        options: How this machine runs it.
-        local: The model, if it has been loaded already.
+        options: Execution settings.
+        local: The model, if it is already loaded.
 
     Raises:
         EngineError: If PyTorch or Transformers is not installed.
@@ -253,7 +252,7 @@ class LocalEngine(Engine):
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:
-        """Makes the engine, for the weights as they are now."""
+        """Makes the engine, and sets its revision to the current pin of the weights."""
         engine = cls(model, options)
         engine.revision = weights_pin(model)
         return engine
@@ -266,15 +265,15 @@ class LocalEngine(Engine):
         self.tokenizer = tokenizer_in_use(model)
 
     def checkpoint_decoding(self) -> dict[str, Any]:
-        """Finds the checkpoint's own decoding settings, if the entry takes them over.
+        """Finds the checkpoint's own decoding settings, if the entry uses them.
 
         Raises:
-            EngineError: If they can't be read or obeyed.
+            EngineError: If they can't be read, or one is not supported.
         """
         if not self._decoding.from_checkpoint:
             return {}
         config = load_generation_config(self._model)
-        return taken_over(config, self._model.name, self._decoding.temperature)
+        return inherited_settings(config, self._model.name, self._decoding.temperature)
 
     def asks_for_date(self) -> bool:
         """Whether the chat template can print the date; loads the tokenizer to find out."""
@@ -290,8 +289,8 @@ class LocalEngine(Engine):
             left = checkpoint_settings(local.shipped)
             if left and not self._decoding.from_checkpoint:
                 self._options.notice(
-                    f"{self._model.name}: not used of its checkpoint's generation settings: "
-                    f"{listed(left)}. `from_checkpoint: true` in `decoding` takes over the usual "
+                    f"{self._model.name}: generation settings of its checkpoint are not used: "
+                    f"{listed(left)}. `from_checkpoint: true` in `decoding` applies the supported "
                     "ones."
                 )
         if self.date is None:
@@ -300,7 +299,7 @@ class LocalEngine(Engine):
 
 
 def shared_length(one: Sequence[int], other: Sequence[int]) -> int:
-    """Counts the ids that two sequences start with alike."""
+    """Gives the length of the common prefix of two sequences of ids."""
     for index, (a, b) in enumerate(zip(one, other, strict=False)):
         if a != b:
             return index
@@ -312,8 +311,8 @@ def wait_passively() -> None:
 
     PyTorch divides each operation among its threads and waits for the last of them, hundreds of
     times in a forward pass. By default OpenMP waits in a loop that keeps the core busy. On a
-    machine with other busy processes, that loop takes the core which the last thread needs: six
-    to ten times fewer passes were counted on two cores.
+    machine with other busy processes, that loop takes the core that the last thread needs: with
+    two cores, six to ten times fewer passes were measured.
 
     Must be called before PyTorch is imported; later it has no effect. A user's own setting of
     ``OMP_WAIT_POLICY`` is kept.

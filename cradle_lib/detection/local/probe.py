@@ -1,10 +1,10 @@
 """The probe: a linear classifier on the hidden states of a frozen language model.
 
-It measures how much of the labels the model's states contain before any fine-tuning. The model
-reads each question as it is asked, with the labels predicted so far in the history. One logistic
-regression per label classifies the state of one inner layer at the last token, where an answer
-would begin. They learn from dialogues of the train split with gold labels in the history, as a
-fine-tuned model does.
+It measures how well the model's states encode the labels before any fine-tuning. The model reads
+the usual prompts, with the labels predicted so far in the history. One logistic regression per
+label classifies the state of one inner layer at the last token, where an answer would begin. The
+regressions are trained on dialogues of the train split with gold labels in the history, as in
+fine-tuning.
 
 References:
     Alain and Bengio, "Understanding intermediate layers using linear classifier probes"
@@ -30,7 +30,7 @@ from cradle_lib.prompts import load_template
 
 # Two thirds of the way up, where states encode meaning best; not tuned.
 _DEPTH: Final = 2 / 3
-# More dialogues improve little and take longer to read: a state has some hundred numbers.
+# More dialogues take longer and improve little: a state has only some hundred numbers.
 _DIALOGUES: Final = 500
 _SEED: Final = 0
 
@@ -40,11 +40,11 @@ class Probe(LocalEngine, Sequential):
 
     Args:
         model: An entry of the registry, with weights.
-        corpus: The corpus of the run; the train split is found beside it.
-        options: How this machine runs it.
+        corpus: The corpus of the run; the classifiers learn from its train split.
+        options: Execution settings.
 
     Raises:
-        EngineError: If there is no train split beside the corpus, or the model can't be loaded.
+        EngineError: If the corpus has no train split, or the model can't be loaded.
     """
 
     uses = frozenset({"dtype", "chat"})
@@ -53,7 +53,7 @@ class Probe(LocalEngine, Sequential):
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Probe:
-        """Makes the engine, for the weights and the train split as they are now."""
+        """Makes the engine, and sets its revision to the current weights and train split."""
         engine = cls(model, corpus, options)
         engine.revision = f"{weights_pin(model)} train:{engine._train.fingerprint}"
         return engine
@@ -65,7 +65,7 @@ class Probe(LocalEngine, Sequential):
         self._cache: Any = None
 
     def reply(self, prompt: Prompt) -> Answer:
-        """Labels the current turn by the state in which the model would begin to answer."""
+        """Classifies the current turn by the model's state at the end of the prompt."""
         mean, spread, linear = self._fitted
         [ids] = self._local.ids([prompt])
         if (failed := self._local.too_long(len(ids), 1)) is not None:
@@ -79,10 +79,10 @@ class Probe(LocalEngine, Sequential):
         template = load_template(self._model.prompt)
         order = np.random.default_rng(_SEED).permutation(len(self._train))[:_DIALOGUES]
         states, masks = [], []
-        for place in order:
-            for prompt, mask in gold_questions(self._train.dialogues[place], template):
+        for index in order:
+            for prompt, mask in gold_questions(self._train.dialogues[index], template):
                 [ids] = self._local.ids([prompt])
-                # A question that is too long to be asked is too long to learn from.
+                # Prompts that are longer than the model's context are skipped.
                 if self._local.too_long(len(ids), 1) is None:
                     states.append(self._state(ids)[0])
                     masks.append(mask)
@@ -91,7 +91,7 @@ class Probe(LocalEngine, Sequential):
         return mean, spread, fit_labels((matrix - mean) / spread, masks)
 
     def _state(self, ids: list[int]) -> tuple[NDArray[np.float64], int]:
-        """Reads the tokens of a prompt; the prefix shared with the last prompt is cached.
+        """Computes the state at the end of a prompt; the prefix shared with the last is cached.
 
         Returns:
             The state, shape (hidden size,), and the number of cached tokens.
@@ -101,7 +101,7 @@ class Probe(LocalEngine, Sequential):
 
         lm = self._local.lm
         known = shared_length(ids[:-1], self._read)
-        # Without a cache after an exception, which may leave it incomplete.
+        # After an exception there is no cache, because it may be incomplete.
         cache, self._cache = self._cache, None
         if cache is None or not known:
             cache, known = DynamicCache(config=lm.config), 0

@@ -1,4 +1,4 @@
-"""Keeps other libraries' bars, notices and logs to themselves, for the time of a block."""
+"""Context managers that silence the progress bars, warnings and logs of other libraries."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from contextlib import contextmanager
 
 
 class _Collector(logging.Handler):
-    """Keeps the warnings that it is given, each on one line."""
+    """Collects logged warnings, each on one line."""
 
-    def __init__(self, said: list[str]) -> None:
+    def __init__(self, messages: list[str]) -> None:
         super().__init__(logging.WARNING)
-        self._said = said
+        self._messages = messages
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._said.append(" ".join(record.getMessage().split()))
+        self._messages.append(" ".join(record.getMessage().split()))
 
 
 @contextmanager
 def quiet() -> Iterator[list[str]]:
     """Silences Transformers, and collects the warnings that it logs.
 
-    Progress bars, and what is said of the next version of a library, are silenced, too.
+    Its progress bars and every ``FutureWarning`` are silenced, too.
     """
     from transformers.utils import logging as transformers_logging
 
-    logger, said = logging.getLogger("transformers"), list[str]()
+    logger, messages = logging.getLogger("transformers"), list[str]()
     handlers, propagate = logger.handlers, logger.propagate
     bars = transformers_logging.is_progress_bar_enabled()
-    logger.handlers, logger.propagate = [_Collector(said)], False
+    logger.handlers, logger.propagate = [_Collector(messages)], False
     transformers_logging.disable_progress_bar()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
-            yield said
+            yield messages
     finally:
         logger.handlers, logger.propagate = handlers, propagate
         if bars:
@@ -43,14 +43,14 @@ def quiet() -> Iterator[list[str]]:
 
 
 @contextmanager
-def unlogged(*packages: str) -> Iterator[None]:
-    """Keeps what packages send and receive out of logs, whatever logs are switched on.
+def no_request_logs(*packages: str) -> Iterator[None]:
+    """Keeps requests and responses out of the logs, regardless of the user's log levels.
 
-    Below warnings, an SDK logs whole requests, dialogues included, and an HTTP client logs
-    the headers of responses, in which a service may repeat a key.
+    Below the level of warnings, an SDK logs whole requests, dialogues included, and an HTTP client
+    logs the headers of responses, in which a service may repeat a key.
 
     Args:
-        *packages: Packages whose loggers, and those below them, are held at warnings.
+        *packages: Packages whose loggers, with their child loggers, log only warnings and errors.
     """
     known = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in packages]
     loggers = [logging.getLogger(name) for name in {*packages, *known}]

@@ -21,7 +21,7 @@ class Reference(LocalEngine, Sequential):
     })  # fmt: skip
 
     def reply(self, prompt: Prompt) -> Answer:
-        """Generates one answer, the whole prompt computed from scratch.
+        """Generates one answer, without a cache of earlier prompts.
 
         It is ``failed`` if prompt and answer may be longer than the model's context.
 

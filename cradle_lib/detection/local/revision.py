@@ -1,8 +1,8 @@
-"""What pins the weights of a model: a commit on the Hub, or a checksum of files on this machine.
+"""Pins of a model's weights: a commit on the Hub, or a checksum of local files.
 
-A branch or a tag can point to other weights tomorrow. A run records the commit, and loads that
-commit when it is resumed. A model with an adapter has ``weights: BASE + FOLDER``; its pin is the
-pin of the base and the digest of the adapter.
+A branch or a tag can move to other weights, so a run records the commit and loads that commit when
+it is resumed. A model with an adapter has ``weights: BASE + FOLDER``; its pin consists of the pin
+of the base and the digest of the adapter.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from cradle_lib.files import visible_files
 #: The files of an adapter, as PEFT writes them. Pickled weights are not read.
 CONFIG: Final = "adapter_config.json"
 WEIGHTS: Final = "adapter_model.safetensors"
-# The files that an adapter's digest is over, in alphabetical order: its own, and those of a
-# tokenizer and chat template, as TRL saves them with it.
+# The files that an adapter's digest covers, in alphabetical order: its own, and those of the
+# tokenizer and chat template that TRL saves with it.
 _ADAPTER_FILES: Final = (
     CONFIG,
     WEIGHTS,
@@ -38,7 +38,7 @@ _ADAPTER_FILES: Final = (
     "vocab.json",
 )
 # Weights, configuration, chat template and vocabulary: the files that Transformers reads.
-_SHAPES_ANSWERS: Final = frozenset(
+_PINNED_SUFFIXES: Final = frozenset(
     {".safetensors", ".json", ".jinja", ".txt", ".model", ".tiktoken"}
 )
 _NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
@@ -46,7 +46,7 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
 
 def weights_pin(model: Model) -> str:
-    """Finds the pin of a model's weights, those of its adapter included.
+    """Finds the pin of a model's weights, including its adapter.
 
     Raises:
         EngineError: As :func:`hub_commit` and :func:`find_adapter`.
@@ -59,10 +59,10 @@ def base_pin(model: Model) -> str:
     """Finds the pin of a model's weights without an adapter."""
     folder, pinned = Path(model.base), model.base_revision
     if folder.is_dir():
-        files = (file for file in visible_files(folder) if file.suffix in _SHAPES_ANSWERS)
+        files = (file for file in visible_files(folder) if file.suffix in _PINNED_SUFFIXES)
         return _content_pin(folder, files)
     if pinned is not None and pinned.startswith("sha256:"):
-        # A finished run needs no weights. Loading them compares the checksum.
+        # The checksum is compared when the weights are loaded; a finished run needs none.
         return pinned
     if model.base.startswith(PREFIX):
         return embedded_pin(model.base)
@@ -72,8 +72,8 @@ def base_pin(model: Model) -> str:
 def hub_commit(model: Model) -> str:
     """Finds the commit of a model's weights on the Hub: forty hexadecimal digits.
 
-    It is the commit that ``revision``, or else ``main``, names on the Hub now, or without a network
-    in the Hub's cache on this machine.
+    ``revision``, by default ``main``, is looked up on the Hub, or without a network in the Hub's
+    local cache.
 
     Raises:
         EngineError: If it can't be found.
@@ -90,7 +90,7 @@ def hub_commit(model: Model) -> str:
     try:
         return _resolved(weights, pinned or "main")
     except Exception as error:
-        raise unloadable(model, weights, error) from error
+        raise load_error(model, weights, error) from error
 
 
 @cache
@@ -103,7 +103,7 @@ def _resolved(name: str, revision: str) -> str:
 
 
 def find_adapter(model: Model) -> Path | None:
-    """Finds the folder of a model's adapter, from here or else from the top of the repository.
+    """Finds the folder of an adapter, relative to the working directory or else to the repository.
 
     Raises:
         EngineError: If the folder lacks one of the two files, or the entry pins another digest.
@@ -136,7 +136,7 @@ def adapter_digest(folder: Path) -> str:
 
 
 def _content_pin(folder: Path, files: Iterable[Path]) -> str:
-    """Pins files of a folder: ``sha256:`` and the digest of their names and content, in order."""
+    """Pins files of a folder: ``sha256:`` and the digest of their names and contents, in order."""
     digest = hashlib.sha256()
     for file in filter(Path.is_file, files):
         digest.update(f"{file.relative_to(folder).as_posix()}\0{file.stat().st_size}\0".encode())
@@ -146,7 +146,7 @@ def _content_pin(folder: Path, files: Iterable[Path]) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def unloadable(model: Model, source: str, error: Exception) -> EngineError:
+def load_error(model: Model, source: str, error: Exception) -> EngineError:
     """Makes the error for weights that can't be loaded: the reason in one line, and what to do."""
     reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200].rstrip(" .:")
     remedy = (

@@ -167,7 +167,7 @@ def test_an_adapter_that_lacks_a_tensor_or_has_another_is_refused(
     assert f"it lacks {lost}" in refusal(model_of(bases[kind], folder))
     odd = f"{lost.replace('.0.', '.7.')}.odd"
     save_file(tensors | {lost: moved, odd: moved.clone()}, folder / WEIGHTS)
-    assert f"no place for {odd}" in refusal(model_of(bases[kind], folder))
+    assert f"no layer for {odd}" in refusal(model_of(bases[kind], folder))
 
 
 def test_damaged_weights_and_another_base_are_refused(

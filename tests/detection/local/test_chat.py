@@ -61,7 +61,7 @@ def test_a_question_is_written_whatever_form_the_template_takes(
         assert local.tokenizer.batch_decode(local.ids(asked)) == [
             f"<|user|>{prompt.text}<|end|><|assistant|>" for prompt in asked
         ]
-        assert (local.ends, local.chat.taught_end(local.ends)) == ({0}, 0)
+        assert (local.ends, local.chat.training_end(local.ends)) == ({0}, 0)
     for content in LOST:
         with pytest.raises(EngineError, match="leaves out its text"):
             with_template(loaded, CHAT.replace(PLAIN, content)).ids(asked)

@@ -80,7 +80,7 @@ def with_nan(tensors: Tensors) -> Tensors:
         (dict, {"num_hidden_layers": 1}, "has 9 tensors (model.layers.1.input_layernorm.weight, "),
         (dict, {"num_key_value_heads": 4}, "k_proj.weight is [128, 32] in the file and [256, 32]"),
         (renamed("q_proj.w", "q_proj.base_layer.w"), {}, "`model.merge_and_unload()`"),
-        (quantized, {}, "weight_scale, ...) that the model has no place for"),
+        (quantized, {}, "weight_scale, ...) that the model does not have"),
         (with_nan, {}, "up_proj.weight has 1 values that are NaN"),
     ],
 )
@@ -93,7 +93,7 @@ def test_a_checkpoint_that_is_not_whole_is_refused(
 ) -> None:
     said = refusal(make_model(changed(weights, tmp_path / "changed", change, **config)))
     assert said.startswith("the weights of Tiny (")
-    assert "are not whole: " in said
+    assert "are damaged or incomplete: " in said
     assert words in said
 
 
@@ -138,7 +138,7 @@ def test_every_expert_is_needed(tmp_path: Path) -> None:
     make_tokenizer(whole, None)
     assert load_local(make_model(whole), Options())
     said = refusal(make_model(changed(whole, tmp_path / "changed", without("experts.1.w1"))))
-    assert "are not whole" in said
+    assert "are damaged or incomplete" in said
     assert "model.layers.0.mlp.experts" in said
 
 
@@ -162,7 +162,10 @@ def test_a_snapshot_of_the_hub_is_checked_as_a_folder_is(weights: Path, hub: Pat
     commit = "c" * 40
     changed(weights, hub / "snapshots" / commit, without("lm_head"))
     model = make_model(Path("lab/tiny")).model_copy(update={"revision": commit})
-    assert "the weights of Tiny (lab/tiny) are not whole: the file lacks 1 tensor" in refusal(model)
+    assert (
+        "the weights of Tiny (lab/tiny) are damaged or incomplete: the file lacks 1 tensor"
+        in refusal(model)
+    )
 
 
 def test_an_adapter_named_as_a_whole_model_is_refused(weights: Path, tmp_path: Path) -> None:

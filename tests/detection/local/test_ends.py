@@ -95,7 +95,7 @@ def test_every_source_of_an_end_token_counts(
     local = load_local(model, Options())
     assert END in local.ends
     # The token that the template writes, here `<|end|>` in other cases, comes first.
-    assert local.chat.taught_end(local.ends) == (END if source == "template" else 0)
+    assert local.chat.training_end(local.ends) == (END if source == "template" else 0)
 
 
 def test_a_trained_model_stops_where_training_ends_an_answer(

@@ -13,7 +13,7 @@ import pytest
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, read_journal
 from cradle_lib.detection.local import revision
-from cradle_lib.detection.local.revision import base_pin, hub_commit, unloadable
+from cradle_lib.detection.local.revision import base_pin, hub_commit, load_error
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError, JournalError
 
@@ -69,7 +69,7 @@ def test_a_commit_is_taken_at_its_word_and_a_folder_must_be_there(tmp_path: Path
     assert hub_commit(of_hub(OLD)) == OLD
     with pytest.raises(EngineError, match=r"there is no folder .*gone"):
         hub_commit(of_hub(None, str(tmp_path / "gone")))
-    said = str(unloadable(make_model(tmp_path), str(tmp_path), ValueError("one of: .")))
+    said = str(load_error(make_model(tmp_path), str(tmp_path), ValueError("one of: .")))
     assert said.endswith(
         "loaded: one of. The folder needs config.json, safetensors and a tokenizer."
     )

@@ -40,7 +40,7 @@ def forward(
     with torch.inference_mode():
         return lm(
             input_ids=torch.tensor([[token for ids in new for token in ids]]),
-            position_ids=(layout.place + store.prefix_length).unsqueeze(0),
+            position_ids=(layout.position + store.prefix_length).unsqueeze(0),
             use_cache=False,
         ).logits[0]
 

@@ -1,1 +1,1 @@
-"""The wave engine: many dialogues advance together, and no token is computed twice."""
+"""The wave engine: runs many dialogues in one batch, and computes shared tokens only once."""

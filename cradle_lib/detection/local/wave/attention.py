@@ -1,20 +1,20 @@
 """Attention in which many dialogues share one copy of the prompt's static prefix.
 
 All new tokens of all dialogues go through the model in a single row, so that the linear layers
-see no padding. In each attention layer
+process no padding. In each attention layer
 
 1. the keys and values of the new tokens are written into their dialogues' slots,
 2. each dialogue's queries attend to its own slot,
 3. all queries together attend to the one copy of the prefix, and
-4. the two results are joined by their log-sum-exp, which makes them exactly the softmax
-   over prefix and slot together.
+4. the two results are merged by their log-sum-exp, which gives exactly the softmax over prefix and
+   slot.
 
 Sliding windows are masks in steps 2 and 3, and an attention sink is one more term in the
-denominator of step 4. Anything else that an architecture asks of attention is refused, so that the
-engine can fall back to the model's own.
+denominator of step 4. Any other attention feature of an architecture is refused, so that the engine
+can fall back to the model's own attention.
 
 References:
-    The joining of partial softmaxes: Milakov and Gimelshein 2018 (arXiv 1805.02867);
+    Merging partial softmaxes: Milakov and Gimelshein 2018 (arXiv 1805.02867);
     shared prefixes: Juravsky et al. 2024, "Hydragen" (arXiv 2402.05099).
 """
 
@@ -33,33 +33,33 @@ from transformers import AttentionInterface, PreTrainedModel
 
 NAME: Final = "cradle_shared_prefix"
 _STORE: Final = "cradle_store"
-# Arguments of attention layers that change nothing here.
-_HARMLESS: Final = frozenset(
+# Arguments of attention layers that have no effect here.
+_IGNORED: Final = frozenset(
     {"position_ids", "use_cache", "is_causal", "output_attentions", "output_router_logits"}
 )
-# Tokens by which the slots grow. Steps are small: unused places in every slot of every layer cost
-# more than copying now and then.
+# Tokens by which the slots grow. Steps are small: unused positions in every slot of every layer
+# cost more than occasional copying.
 _STEP: Final = 128
-# On a GPU, dialogues with at most this many new tokens attend in one call, because a call costs
-# more than the padding. On a CPU the padding costs more.
+# On a GPU, dialogues with at most this many new tokens share one attention call, because a call
+# costs more than the padding. On a CPU the padding costs more.
 _FEW: Final = 8
 
-#: The result of attention, shape (..., heads, tokens, size), and in float32 the log-sum-exp of its
-#: scores, shape (..., heads, tokens).
-_Found = tuple[Tensor, Tensor]
+#: The result of attention, shape (..., heads, tokens, size), and the log-sum-exp of its scores in
+#: float32, shape (..., heads, tokens).
+_Result = tuple[Tensor, Tensor]
 
 
 class UnsupportedAttentionError(RuntimeError):
-    """The architecture asks for something that shared attention does not do."""
+    """The model's attention has a feature that shared attention does not support."""
 
 
 class Piece(NamedTuple):
-    """New tokens of one dialogue, which follow each other in its slot.
+    """Consecutive new tokens of one dialogue.
 
     Attributes:
-        slot: The slot.
-        start: Place of the first new token in it.
-        tokens: How many there are.
+        slot: The dialogue's slot.
+        start: Position of the first new token in the slot.
+        tokens: Number of new tokens.
     """
 
     slot: int
@@ -68,26 +68,26 @@ class Piece(NamedTuple):
 
     @property
     def end(self) -> int:
-        """How many tokens the slot has afterwards."""
+        """Number of tokens in the slot afterwards."""
         return self.start + self.tokens
 
 
 class PaddedBatch:
-    """Dialogues with few new tokens, which attend in one call: a row for each slot.
+    """Dialogues with few new tokens, which share one attention call: a row for each slot.
 
-    Rows are padded to the longest. A slot in between that has no new tokens is a row, too. Padding
-    asks the first token of the batch and sees one key; its result is not read.
+    Rows are padded to the longest. The slots are contiguous, so that some rows may have no new
+    tokens. Padding repeats the first query of the batch with one key; its result is not used.
 
     Args:
         members: Pieces, each with the index of its first token in the pass.
-        device: Where the tensors are.
+        device: Device of the tensors.
 
     Attributes:
         slots: The slots, from the first to the last.
-        asked: Index in the pass of the token at each row and column. Shape (slots, columns).
-        place: Place of each of these tokens in its slot. Shape (slots, columns).
-        keys: How many keys the call reads of each slot.
-        filled: Positions that are no padding, counted row by row. Shape (tokens,).
+        queries: Index in the pass of the token at each row and column. Shape (slots, columns).
+        position: Position of each of these tokens in its slot. Shape (slots, columns).
+        keys: Number of keys that the call reads from each slot.
+        filled: Flat indices of the entries that are not padding. Shape (tokens,).
         tokens: Their indices in the pass. Shape (tokens,).
     """
 
@@ -96,33 +96,33 @@ class PaddedBatch:
         self.slots = slice(first, max(piece.slot for piece, _ in members) + 1)
         self.keys = max(piece.end for piece, _ in members)
         shape = (self.slots.stop - first, max(piece.tokens for piece, _ in members))
-        asked = torch.full(shape, members[0][1])
-        place, filled = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.bool)
+        queries, position = torch.full(shape, members[0][1]), torch.zeros(shape, dtype=torch.long)
+        filled = torch.zeros(shape, dtype=torch.bool)
         for piece, index in members:
             row = (piece.slot - first, slice(piece.tokens))
-            asked[row] = torch.arange(index, index + piece.tokens)
-            place[row] = torch.arange(piece.start, piece.end)
+            queries[row] = torch.arange(index, index + piece.tokens)
+            position[row] = torch.arange(piece.start, piece.end)
             filled[row] = True
-        self.asked, self.place = asked.to(device), place.to(device)
+        self.queries, self.position = queries.to(device), position.to(device)
         self.filled = filled.flatten().nonzero().squeeze(1).to(device)
-        self.tokens = asked[filled].to(device)
+        self.tokens = queries[filled].to(device)
 
 
 class BatchLayout:
     """The new tokens of one forward pass, dialogue after dialogue.
 
     Args:
-        pieces: New tokens of each dialogue, in this order; one piece at least, no slot twice.
-        device: Where the tensors are.
-        few: Pieces of at most this many tokens attend in one call; ``None`` for the best number
-            on the device.
+        pieces: New tokens of each dialogue, in this order; at least one piece, no slot twice.
+        device: Device of the tensors.
+        few: Pieces of at most this many tokens share one attention call; ``None`` for the best
+            number on the device.
 
     Attributes:
-        pieces: The pieces that attend alone, each with the index of its first token in the pass.
-        together: The others, or ``None``.
+        pieces: The other pieces, each with the index of its first token in the pass.
+        together: The pieces that share a call, or ``None``.
         slot: Slot of each token. Shape (tokens,).
-        place: Place of each token in its slot, from 0. Shape (tokens,).
-        longest: The largest number of tokens that a slot has afterwards.
+        position: Position of each token in its slot, from 0. Shape (tokens,).
+        longest: The largest number of tokens in a slot afterwards.
     """
 
     def __init__(
@@ -137,32 +137,32 @@ class BatchLayout:
         self.pieces = [member for member in indexed if member[0].tokens > few]
         self.longest = max(piece.end for piece in pieces)
         slots = [piece.slot for piece in pieces for _ in range(piece.tokens)]
-        places = [place for piece in pieces for place in range(piece.start, piece.end)]
+        positions = [p for piece in pieces for p in range(piece.start, piece.end)]
         self.slot = torch.tensor(slots, device=device)
-        self.place = torch.tensor(places, device=device)
+        self.position = torch.tensor(positions, device=device)
         self._biases: dict[tuple[object, ...], Tensor] = {}
 
     def bias(
-        self, call: object, places: Tensor, keys: int, window: int | None, rows: int, like: Tensor
+        self, call: object, position: Tensor, keys: int, window: int | None, rows: int, like: Tensor
     ) -> Tensor:
-        """Makes the mask of a call: 0 where a token sees a key, else minus infinity.
+        """Makes the mask of a call: 0 where a token sees a key, otherwise minus infinity.
 
-        A token sees the keys up to its own place, or only the last of them in a window. The mask is
-        made once for all layers of one kind.
+        A token sees the keys up to its own position, or only the last of them in a window. The mask
+        is made once for all layers of one kind.
 
         Args:
             call: Identifies the tokens and keys of the call.
-            places: Places of the tokens among the keys. Shape (..., tokens).
+            position: Positions of the tokens among the keys. Shape (..., tokens).
             keys: The number of keys.
-            window: How many keys a token sees, itself included; ``None`` for all.
-            rows: How often the mask is repeated: once for each query head of a key head.
-            like: A tensor of the same type.
+            window: Number of keys that a token sees, including its own; ``None`` for all.
+            rows: Number of repetitions of the mask, one for each query head of a key head.
+            like: A tensor of the mask's type.
 
         Returns:
             Shape (..., rows * tokens, keys).
         """
         if (call, window) not in self._biases:
-            distance = places.unsqueeze(-1) - torch.arange(keys, device=places.device)
+            distance = position.unsqueeze(-1) - torch.arange(keys, device=position.device)
             unseen = (distance < 0) | (distance >= (window or math.inf))
             bias = like.new_zeros(unseen.shape).masked_fill_(unseen, -math.inf)
             self._biases[call, window] = torch.cat([bias] * rows, dim=-2)
@@ -173,8 +173,8 @@ class KeyValueStore:
     """Keys and values of all layers.
 
     Args:
-        slots: How many dialogues advance together. Until the prefix is frozen there is one
-            slot, in which it is computed.
+        slots: Number of dialogues in the batch. Until :meth:`freeze_prefix` there is only one slot,
+            in which the prefix is computed.
 
     Attributes:
         prefix: Keys and values of the prefix, by layer. Shape (1, key heads, length, size).
@@ -186,17 +186,17 @@ class KeyValueStore:
     layout: BatchLayout
 
     def __init__(self, slots: int) -> None:
-        self._wave, self._slots, self._capacity = slots, 1, _STEP
+        self._all_slots, self._slots, self._capacity = slots, 1, _STEP
         self.prefix: dict[int, tuple[Tensor, Tensor]] = {}
         self.own: dict[int, tuple[Tensor, Tensor]] = {}
         self.prefix_length = 0
 
     def freeze_prefix(self, length: int, model: PreTrainedModel) -> None:
-        """Turns the content of slot 0 into the prefix, perhaps empty, and opens the wave's slots.
+        """Turns the content of slot 0 into the prefix (which may be empty); adds the other slots.
 
         Raises:
-            UnsupportedAttentionError: If some of its layers kept no keys here, because their
-                attention goes its own way.
+            UnsupportedAttentionError: If some layers have stored no keys here, because they bypass
+                the attention interface.
         """
         layers = model.config.get_text_config().num_hidden_layers
         if length and len(self.own) != layers:
@@ -205,10 +205,10 @@ class KeyValueStore:
             self.prefix[layer] = (key[:, :, :length].clone(), value[:, :, :length].clone())
         self.own.clear()
         self.prefix_length = length
-        self._slots, self._capacity = self._wave, _STEP
+        self._slots, self._capacity = self._all_slots, _STEP
 
     def begin(self, layout: BatchLayout) -> None:
-        """Begins a forward pass: makes room for its tokens in every slot."""
+        """Begins a forward pass; enlarges all slots if its tokens need it."""
         self.layout = layout
         more = layout.longest - self._capacity
         if more > 0:
@@ -220,8 +220,8 @@ class KeyValueStore:
     def write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Writes the new tokens' keys and values into their slots, and gives those of all slots.
 
-        Shapes are (1, key heads, tokens, size) and (slots, key heads, capacity, size); values may
-        have a size of their own.
+        Shapes are (1, key heads, tokens, size) and (slots, key heads, capacity, size); the size of
+        values may differ from that of keys.
         """
         if layer not in self.own:
             shape = (self._slots, key.shape[1], self._capacity)
@@ -230,16 +230,16 @@ class KeyValueStore:
                 value.new_zeros(*shape, value.shape[3]),
             )
         keys, values = self.own[layer]
-        keys[self.layout.slot, :, self.layout.place] = key[0].transpose(0, 1)
-        values[self.layout.slot, :, self.layout.place] = value[0].transpose(0, 1)
+        keys[self.layout.slot, :, self.layout.position] = key[0].transpose(0, 1)
+        values[self.layout.slot, :, self.layout.position] = value[0].transpose(0, 1)
         return keys, values
 
 
 @contextmanager
 def sharing(model: PreTrainedModel, store: KeyValueStore) -> Iterator[None]:
-    """Switches a model to shared attention with a store, for the time of a block.
+    """Switches a model to shared attention with a store within a block.
 
-    The model is any causal one of Transformers whose layers use the attention interface.
+    The model may be any causal one of Transformers whose layers use the attention interface.
 
     Raises:
         UnsupportedAttentionError: If the model has layers that are not attention.
@@ -260,8 +260,8 @@ def sharing(model: PreTrainedModel, store: KeyValueStore) -> Iterator[None]:
             delattr(layer, _STORE)
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor | None) -> _Found:
-    """Attends, and gives the result and the log-sum-exp of the scores.
+def attend(query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor | None) -> _Result:
+    """Computes attention; gives the result and the log-sum-exp of the scores.
 
     Queries have shape (rows, heads, tokens, size), keys and values (rows, key heads, keys, size).
     The bias is added to the scores, see :meth:`BatchLayout.bias`; ``None`` if all tokens see all
@@ -289,8 +289,8 @@ def attend_own(
     layout: BatchLayout,
     scale: float,
     window: int | None,
-) -> _Found:
-    """Lets each dialogue's new tokens attend to their own slot, up to themselves.
+) -> _Result:
+    """Computes the causal attention of each dialogue's new tokens to their own slot.
 
     Keys and values are those of all slots, shape (slots, key heads, capacity, size).
     """
@@ -301,14 +301,14 @@ def attend_own(
     for piece, first in layout.pieces:
         here, bias = slice(first, first + piece.tokens), None
         if piece.tokens > 1 or (window is not None and piece.end > window):
-            bias = layout.bias(first, layout.place[here], piece.end, window, rows, query)
+            bias = layout.bias(first, layout.position[here], piece.end, window, rows, query)
         key, value = (t[piece.slot : piece.slot + 1, :, : piece.end] for t in (keys, values))
         found = attend(query[:, :, here], key, value, scale, bias)
         out[:, here], lse[:, here] = found[0][0], found[1][0]
     if (short := layout.together) is not None:
-        bias = layout.bias("together", short.place, short.keys, window, rows, query).unsqueeze(1)
+        bias = layout.bias("together", short.position, short.keys, window, rows, query).unsqueeze(1)
         key, value = (t[short.slots, :, : short.keys] for t in (keys, values))
-        found = attend(query[0][:, short.asked].transpose(0, 1), key, value, scale, bias)
+        found = attend(query[0][:, short.queries].transpose(0, 1), key, value, scale, bias)
         by_token = (part.transpose(0, 1).flatten(1, 2)[:, short.filled] for part in found)
         out[:, short.tokens], lse[:, short.tokens] = by_token
     return out, lse
@@ -316,8 +316,8 @@ def attend_own(
 
 def attend_prefix(
     query: Tensor, key: Tensor, value: Tensor, layout: BatchLayout, scale: float, window: int | None
-) -> _Found:
-    """Lets all new tokens attend to the prefix.
+) -> _Result:
+    """Computes the attention of all new tokens to the prefix.
 
     Keys and values have shape (1, key heads, length, size). A token whose window does not reach the
     prefix has the result 0 and the log-sum-exp minus infinity.
@@ -325,18 +325,18 @@ def attend_prefix(
     length, rows = key.shape[2], query.shape[1] // key.shape[1]
     bias = None
     if window is not None:
-        bias = layout.bias("prefix", layout.place + length, length, window, rows, query)
+        bias = layout.bias("prefix", layout.position + length, length, window, rows, query)
     out, lse = (part[0] for part in attend(query, key, value, scale, bias))
     if bias is None:
         return out, lse
-    blind = bias[: query.shape[2]].isinf().all(-1)
-    return out.masked_fill(blind.unsqueeze(1), 0.0), lse.masked_fill(blind, -math.inf)
+    sees_none = bias[: query.shape[2]].isinf().all(-1)
+    return out.masked_fill(sees_none.unsqueeze(1), 0.0), lse.masked_fill(sees_none, -math.inf)
 
 
-def join(own: _Found, prefix: _Found) -> _Found:
-    """Joins the results of two sets of keys, as if they were one set. The result is in float32."""
+def merge(own: _Result, prefix: _Result) -> _Result:
+    """Merges the results for two sets of keys into that for their union, in float32."""
     total = torch.logaddexp(own[1], prefix[1])
-    # The two weights add up to one.
+    # The weight of the prefix; that of the slot is one minus it.
     share = (prefix[1] - total).exp().unsqueeze(-1)
     return torch.lerp(own[0].float(), prefix[0].float(), share), total
 
@@ -353,9 +353,9 @@ def _attention(
     s_aux: Tensor | None = None,
     **more: Any,
 ) -> tuple[Tensor, None]:
-    strange = {k for k, v in more.items() if v is not None and k not in _HARMLESS}
-    if strange or dropout:
-        raise UnsupportedAttentionError(f"attention with {', '.join(sorted(strange)) or 'dropout'}")
+    extra = {k for k, v in more.items() if v is not None and k not in _IGNORED}
+    if extra or dropout:
+        raise UnsupportedAttentionError(f"attention with {', '.join(sorted(extra)) or 'dropout'}")
     store: KeyValueStore = getattr(module, _STORE)
     layer: int = module.layer_idx  # type: ignore[assignment]
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
@@ -363,7 +363,7 @@ def _attention(
     out, lse = attend_own(query, keys, values, store.layout, scale, sliding_window)
     if store.prefix_length:
         prefix = attend_prefix(query, *store.prefix[layer], store.layout, scale, sliding_window)
-        out, lse = join((out, lse), prefix)
+        out, lse = merge((out, lse), prefix)
     if s_aux is not None:
         out = out * torch.sigmoid(lse - s_aux.unsqueeze(1)).unsqueeze(-1)
     return out.transpose(0, 1).unsqueeze(0).to(query.dtype), None

@@ -1,10 +1,10 @@
-"""The wave engine: many dialogues advance together, and no token is computed twice.
+"""The wave engine: runs many dialogues in one batch, and computes shared tokens only once.
 
 A prompt consists of an instruction that never changes, a history that grows, and a short current
 turn. The reference engine computes all of it for every turn. This one computes the instruction
-once for the whole run, keeps each dialogue's keys and values, and computes only the tokens after
-those of the dialogue's last prompt: see ``runner``. In float32 the labels are those of the
-reference engine, sampled ones too.
+once for the whole run, caches each dialogue's keys and values, and computes only the tokens after
+the first difference to the dialogue's last prompt (see ``runner``). In float32 the labels equal
+those of the reference engine, also with sampling.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LARGEST_WAVE: Final = 96
 
 
 class Wave(LocalEngine):
-    """Advances many dialogues at once; see :class:`.LocalEngine` for its arguments."""
+    """Runs many dialogues in one batch; see :class:`.LocalEngine` for its arguments."""
 
     uses = Reference.uses | {"mode"}
 
@@ -44,11 +44,11 @@ class Wave(LocalEngine):
         from cradle_lib.detection.local.wave.runner import Runner
 
         name, local = self._model.name, self._local
-        largest = size = min(self._options.batch or _affordable(local, waiting), len(waiting))
+        largest = size = min(self._options.batch or _affordable_size(local, waiting), len(waiting))
         others = sorted(local.settings.keys() - {"temperature"})
-        apart = f"the wave engine can't apply {', '.join(others)}" if others else ""
+        problem = f"the wave engine can't apply {', '.join(others)}" if others else ""
         with torch.inference_mode():
-            while waiting and not apart:
+            while waiting and not problem:
                 try:
                     Runner(self._model, local, size, waiting, emit).run()
                     return
@@ -58,7 +58,7 @@ class Wave(LocalEngine):
                             f"{name}: {error} can't share a prefix, which `mode: constrained` "
                             "needs. Leave `mode` out of `decoding`."
                         ) from None
-                    apart = f"{error} can't share a prefix"
+                    problem = f"{error} can't share a prefix"
                 except (torch.OutOfMemoryError, MemoryError) as error:
                     if size == 1:
                         raise EngineError(
@@ -70,30 +70,30 @@ class Wave(LocalEngine):
                 except CradleError:
                     raise
                 except Exception as error:
-                    # One dialogue at a time finds the question: the first that waits raised it.
+                    # In a batch of one, the first waiting question has raised the exception.
                     if size == 1 and waiting[0].prompt is not None:
                         emit(waiting[0].answer(failure(error.with_traceback(None))))
                     if waiting[0].prompt is None:
                         waiting.popleft()
                     size = 1 if size > 1 else largest
-        if apart:
-            self._options.notice(f"{name}: {apart}; asking one question at a time")
+        if problem:
+            self._options.notice(f"{name}: {problem}; asking one question at a time")
             Reference(self._model, self._options, local).answer_all(waiting, emit)
 
 
-def _affordable(local: Local, waiting: Iterable[Questions]) -> int:
-    """Chooses the size of the wave: half of the free memory for keys and values, at most."""
+def _affordable_size(local: Local, waiting: Iterable[Questions]) -> int:
+    """Chooses the batch size: keys and values may take at most half of the free memory."""
     import psutil
     import torch
 
     config = local.lm.config.get_text_config()
     queries = getattr(config, "num_attention_heads", None)
     if queries is None:
-        # Without attention, as in Mamba, nothing is shared: the runner says so.
+        # Models without attention, such as Mamba, can't share a prefix: the runner reports it.
         return 1
     heads = getattr(config, "num_key_value_heads", None) or queries
     size = getattr(config, "head_dim", None) or config.hidden_size // queries
-    # The text so far, and for each remaining question two turns of some sixty tokens.
+    # An estimate: the text so far, and two turns of 60 tokens for each remaining question.
     tokens = 256 + max(
         len(session.prompt.history) // 4 + session.remaining * 2 * 60
         for session in waiting

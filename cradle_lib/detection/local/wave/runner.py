@@ -1,11 +1,11 @@
-"""One wave: the loop of forward passes in which many dialogues advance together.
+"""The loop of forward passes of the wave engine, each with tokens of many dialogues.
 
-The token ids of a prompt are compared with those that are cached, and everything after the first
+The token ids of a prompt are compared with the cached ones, and everything after the first
 difference is computed again. Nothing about the template is assumed.
 
-In every forward pass each dialogue takes part with the tokens that it needs next, a piece of a
-prompt or the last tokens of an answer, in one row without padding. A finished dialogue is replaced
-immediately. Generation ends early after a line that can't be read: the answer is unparsed then.
+A forward pass contains the next tokens of each dialogue (a piece of a prompt, or the last tokens of
+an answer), in one row without padding. A finished dialogue is replaced immediately. Generation
+stops early after a line that can't be read, because the answer is unparsed then.
 """
 
 from __future__ import annotations
@@ -27,44 +27,44 @@ from cradle_lib.detection.model import Model
 from cradle_lib.detection.session import Prompt
 from cradle_lib.errors import EngineError
 
-# New tokens of one forward pass: enough to keep matrix products busy, few enough that
-# answers do not wait long behind another dialogue's prompt.
+# Token budget of one forward pass: large enough for efficient matrix products, small enough that
+# answers do not wait long for another dialogue's prompt.
 BUDGET: Final = 1024
-# Ways to go on after the static text; a tokenizer may merge its end with any of them.
+# Different continuations of the static text: a tokenizer may merge its end with what follows.
 _PROBES: Final = ("~", "0", "\n")
 
 
 @dataclass
 class SequenceState:
-    """One dialogue of the wave: its session, and how far its question is computed.
+    """State of one dialogue: its session, and the progress of its current question.
 
     Attributes:
         session: Its session.
-        slot: Where its keys and values are stored.
+        slot: Its slot in the store of keys and values.
         target: Token ids to be computed: the prompt after the shared prefix, then the answer.
-        asked: How many of them are the prompt.
+        prompt_length: Number of tokens in ``target`` that belong to the prompt.
         cached: Token ids whose keys and values are stored.
-        reused: Tokens of the prompt that were cached when the question came, prefix included.
+        reused: Number of tokens of the prompt that were already cached, including the prefix.
         answer: Ids of the answer so far.
         seconds: Time of the forward passes, divided among dialogues by their tokens.
         grammar: State of the answer in the grammar, if decoding is constrained.
-        chance: Source of the answer's draws, if the temperature is above 0.
+        generator: Random number generator of the answer, if the temperature is above 0.
     """
 
     session: Questions
     slot: int
     target: list[int] = field(default_factory=list)
-    asked: int = 0
+    prompt_length: int = 0
     cached: list[int] = field(default_factory=list)
     reused: int = 0
     answer: list[int] = field(default_factory=list)
     seconds: float = 0.0
     grammar: GrammarState | None = None
-    chance: torch.Generator | None = None
+    generator: torch.Generator | None = None
 
 
 class Runner:
-    """One wave at one size, from the first forward pass to the last."""
+    """Runs the forward passes for one batch size."""
 
     def __init__(
         self, model: Model, local: Local, size: int, waiting: deque[Questions], emit: Emit
@@ -82,13 +82,13 @@ class Runner:
         self._prefix = self._shared_prefix(waiting[0].prompt)
 
     def run(self) -> None:
-        """Answers until nobody waits and no dialogue is unfinished.
+        """Answers all questions of the waiting dialogues.
 
-        If it is broken off, unfinished dialogues wait again.
+        After an exception, unfinished dialogues are waiting again.
 
         Raises:
-            UnsupportedAttentionError: If the model's attention can't be shared; nothing has been
-                answered then.
+            UnsupportedAttentionError: If the model's attention can't share a prefix; raised before
+                the first answer.
         """
         try:
             with sharing(self._local.lm, self._store):
@@ -103,10 +103,10 @@ class Runner:
             self._waiting.extendleft(sequence.session for sequence in reversed(self._sequences))
 
     def _shared_prefix(self, prompt: Prompt | None) -> list[int]:
-        """Finds the tokens that every prompt of a run starts with, from any of the prompts.
+        """Finds the tokens that all prompts of a run start with, given any of the prompts.
 
-        They are the tokens that its encoding shares with encodings in which the static text goes on
-        in other ways. There are none if the static text alone is too long for the model's context.
+        They are the tokens that its encoding shares with those of other continuations of the static
+        text. The list is empty if the static text alone is too long for the model's context.
         """
         if prompt is None:
             return []
@@ -131,13 +131,13 @@ class Runner:
         self._ask(new)
 
     def _retire(self) -> None:
-        """Takes out dialogues that are finished, and frees their slots."""
+        """Removes finished dialogues, and frees their slots."""
         self._free += [s.slot for s in self._sequences if s.session.prompt is None]
         self._sequences = [s for s in self._sequences if s.session.prompt is not None]
 
     def _ask(self, sequences: Sequence[SequenceState]) -> None:
-        """Starts the dialogues' next questions; those that are too long fail here."""
-        # Together, because tokenizers take several texts to several cores.
+        """Starts the dialogues' next questions; questions that are too long fail here."""
+        # Encoded together, because tokenizers process several texts in parallel.
         while asked := [(s, p) for s in sequences if (p := s.session.prompt) is not None]:
             encoded = self._local.ids([prompt for _, prompt in asked])
             sequences = []
@@ -149,7 +149,7 @@ class Runner:
                     self._start(sequence, prompt, ids)
 
     def _start(self, sequence: SequenceState, prompt: Prompt, ids: list[int]) -> None:
-        """Begins with a dialogue's question, and drops cached tokens that differ from it."""
+        """Starts a dialogue's question, and drops the cached tokens after the first difference."""
         shared = len(self._prefix)
         if ids[:shared] != self._prefix:
             raise EngineError(
@@ -160,24 +160,24 @@ class Runner:
             sequence.grammar = GrammarState(self._grammar)
         if self._local.sampled:
             seed = sampling_seed(self._local.decoding.seed, prompt)
-            sequence.chance = torch.Generator().manual_seed(seed)
+            sequence.generator = torch.Generator().manual_seed(seed)
         sequence.answer, sequence.seconds = [], 0.0
-        sequence.target, sequence.asked = ids[shared:], len(ids) - shared
-        # The last token is always computed: its logits are the first of the answer.
-        keep = min(shared_length(sequence.cached, sequence.target), sequence.asked - 1)
+        sequence.target, sequence.prompt_length = ids[shared:], len(ids) - shared
+        # The last token is always computed, because its logits give the answer's first token.
+        keep = min(shared_length(sequence.cached, sequence.target), sequence.prompt_length - 1)
         del sequence.cached[keep:]
         sequence.reused = shared + keep
 
     def _step(self) -> None:
-        """Computes new tokens of the dialogues in one pass, and goes on with their answers."""
+        """Runs one forward pass, and extends the answers of the dialogues that are computed."""
         pieces: list[Piece] = []
         ids: list[int] = []
-        taking: list[SequenceState] = []
+        computed: list[SequenceState] = []
         answering: list[SequenceState] = []
         last: list[int] = []
         budget = max(BUDGET, len(self._sequences))
-        # Answers go on; the rest of the budget goes to dialogues with most turns to come first,
-        # so that none is left to run alone at the end.
+        # Answers come first, then the dialogues with the most remaining turns, so that no long
+        # dialogue runs alone at the end.
         for sequence in sorted(self._sequences, key=lambda s: (not s.answer, -s.session.remaining)):
             start = len(sequence.cached)
             new = sequence.target[start : start + budget]
@@ -185,7 +185,7 @@ class Runner:
                 continue
             budget -= len(new)
             pieces.append(Piece(sequence.slot, start, len(new)))
-            taking.append(sequence)
+            computed.append(sequence)
             ids += new
             if start + len(new) == len(sequence.target):
                 answering.append(sequence)
@@ -196,34 +196,34 @@ class Runner:
             logits[:, self._local.none_token] += self._local.decoding.none_bias
         likeliest = logits.argmax(-1).tolist()
         passed = time.perf_counter() - began
-        for sequence, piece in zip(taking, pieces, strict=True):
+        for sequence, piece in zip(computed, pieces, strict=True):
             sequence.cached += sequence.target[piece.start : piece.end]
             sequence.seconds += passed * piece.tokens / len(ids)
-        written = zip(answering, logits, likeliest, strict=True)
-        self._ask([sequence for sequence, *said in written if self._take(sequence, *said)])
+        extended = zip(answering, logits, likeliest, strict=True)
+        self._ask([sequence for sequence, *token in extended if self._extend(sequence, *token)])
 
     def _forward(
         self, pieces: Sequence[Piece], ids: Sequence[int], keep: Sequence[int]
     ) -> torch.Tensor:
-        """Computes the tokens of pieces; gives the logits after the tokens at some indices."""
+        """Computes the tokens of pieces; gives the logits after the tokens at indices ``keep``."""
         device = self._local.device
         layout = BatchLayout(pieces, device)
         self._store.begin(layout)
         output = self._local.lm(
             input_ids=torch.tensor([ids], device=device),
-            position_ids=(layout.place + self._store.prefix_length).unsqueeze(0),
+            position_ids=(layout.position + self._store.prefix_length).unsqueeze(0),
             use_cache=False,
             logits_to_keep=torch.tensor(keep, dtype=torch.long, device=device),
         )
         logits: torch.Tensor = output.logits[0].float()
         return logits
 
-    def _take(self, sequence: SequenceState, logits: torch.Tensor, likeliest: int) -> bool:
-        """Adds a token to an answer, or several of the grammar, and emits it if it is complete.
+    def _extend(self, sequence: SequenceState, logits: torch.Tensor, likeliest: int) -> bool:
+        """Adds the next token to an answer, or several of the grammar; emits a complete answer.
 
         Args:
             sequence: The dialogue.
-            logits: Of the next token. Shape (vocabulary,).
+            logits: Logits of the next token. Shape (vocabulary,).
             likeliest: The token with the largest logit.
 
         Returns:
@@ -231,27 +231,27 @@ class Runner:
         """
         local, grammar = self._local, sequence.grammar
         if grammar is not None:
-            # The grammar bounds the answer; a limit would cut it where it does not parse.
+            # The grammar limits the length; any other limit could make the answer unparsed.
             sequence.answer += grammar.choose(logits)
             complete = ended = grammar.finished
         else:
             token = likeliest
-            if sequence.chance is not None:
-                token = draw(logits, local.settings["temperature"], sequence.chance)
+            if sequence.generator is not None:
+                token = draw(logits, local.settings["temperature"], sequence.generator)
             sequence.answer.append(token)
             ended = token in local.ends
             complete = ended or len(sequence.answer) == local.decoding.max_new_tokens
         answer = None
-        # An answer is also complete as soon as it can no longer be read; a grammar's always can.
-        if complete or (grammar is None and not local.reads_on):
+        # An answer also ends as soon as it can't become readable, except with a grammar.
+        if complete or (grammar is None and not local.may_become_readable):
             answer = local.answer(
                 sequence.answer,
                 ended=ended,
-                tokens_in=len(self._prefix) + sequence.asked,
+                tokens_in=len(self._prefix) + sequence.prompt_length,
                 tokens_cached=sequence.reused,
             )
         if answer is None or (not complete and answer.reason is not None):
-            sequence.target = sequence.target[: sequence.asked] + sequence.answer
+            sequence.target = sequence.target[: sequence.prompt_length] + sequence.answer
             return False
         choices = grammar.choices if grammar is not None else None
         answer = replace(answer, seconds=round(sequence.seconds, 4), choices=choices)
