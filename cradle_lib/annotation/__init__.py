@@ -1,4 +1,4 @@
-"""Annotation: two people label each dialogue, their agreement is measured, a vote decides.
+"""Annotation: the labels of two people per dialogue, their agreement, and adjudication.
 
 The procedure is that of the paper (Sec 3.2, Appendix B).
 """

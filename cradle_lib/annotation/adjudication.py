@@ -1,6 +1,6 @@
-"""From two annotations to gold: a third vote, a senior, and a trail of who gave what.
+"""Adjudicates annotations to gold labels, with an audit trail of who gave which label.
 
-The procedure, how a vote is taken, and when it leaves something to the senior, is in
+The rules of the vote, and the cases that it leaves to the senior, are in
 :mod:`cradle_lib.annotation.voting`.
 """
 
@@ -23,11 +23,11 @@ By = Literal["agreement", "majority", "senior"]
 
 
 def voters_of(entries: Sequence[Annotation]) -> list[Annotation]:
-    """Gives who votes on a dialogue: two annotators, and the adjudicator and senior if they differ.
+    """Gives the votes on a dialogue: two annotators, then adjudicator and senior if they differ.
 
     Raises:
-        CorpusError: If there are not exactly two annotators, or somebody comes before their
-            turn or a second time.
+        CorpusError: If there are not exactly two annotators, a role occurs twice, or there is a
+            senior without an adjudicator.
     """
     found = sorted(entries, key=lambda entry: (ROLES.index(entry.role), entry.annotator))
     if len(found) < 2 or [entry.role for entry in found] != ["annotator", *ROLES][: len(found)]:
@@ -40,10 +40,10 @@ def voters_of(entries: Sequence[Annotation]) -> list[Annotation]:
 
 
 def open_turns(voters: Sequence[Annotation]) -> tuple[int, ...]:
-    """Gives the numbers of the turns that these voters leave to the next one; none at the end.
+    """Gives the ids of the turns that the votes leave open for the next voter.
 
-    To the adjudicator, all turns on which the annotators differ; to the senior, those about which
-    the vote of three leaves something open.
+    After two votes, these are all turns on which the annotators differ. After three, they are the
+    turns that the vote leaves to the senior; after four, there are none.
     """
     votes = [voter.masks for voter in voters]
     if len(votes) == 2:
@@ -52,7 +52,7 @@ def open_turns(voters: Sequence[Annotation]) -> tuple[int, ...]:
     if len(votes) == 4:
         return ()
     turns = enumerate(zip(*votes, left_open(*votes), strict=True))
-    return tuple(turn for turn, (a, b, c, free) in turns if (a | b | c) & free)
+    return tuple(turn for turn, (a, b, c, undecided) in turns if (a | b | c) & undecided)
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class Adjudication:
     """The result of adjudicating a corpus.
 
     Attributes:
-        annotations: What was adjudicated.
-        gold: The masks of every dialogue's turns, by id.
-        outcomes: The category of every dialogue, by id.
-        trail: The audit trail: everything that anybody gave, in the columns of :meth:`audit`.
+        annotations: The annotations that were adjudicated.
+        gold: The gold masks of each dialogue's turns, by id.
+        outcomes: The category of each dialogue, by id.
+        trail: The rows of :meth:`audit`.
     """
 
     annotations: Annotations
@@ -78,7 +78,7 @@ class Adjudication:
         return {outcome: found[outcome] for outcome in Outcome}
 
     def corpus(self) -> Corpus:
-        """Gives the corpus with the decided labels in place of its own.
+        """Gives the corpus with the adjudicated labels as gold labels.
 
         Raises:
             CorpusError: If some of its dialogues were not annotated.
@@ -93,7 +93,7 @@ class Adjudication:
         return replace(source, dialogues=tuple(d.relabelled(self.gold[d.id]) for d in source))
 
     def to_frame(self) -> pd.DataFrame:
-        """Says how each dialogue ended, as a tidy data frame.
+        """Gives the outcome of each dialogue as a tidy data frame.
 
         Returns:
             One row for each annotated dialogue.
@@ -118,11 +118,10 @@ class Adjudication:
 
             - ``dialogue`` (str); ``turn_id`` (int, from 0); ``label`` (categorical).
             - ``result`` (str): ``gold`` or ``rejected``.
-            - ``by`` (categorical): who decided. ``agreement`` (everybody gave it, or both
-              annotators and nothing is open there), ``senior`` (it or its turn was open) or
-              ``majority``.
+            - ``by`` (categorical): who decided: ``senior`` (the label or its turn was open), else
+              ``agreement`` (both annotators gave it) or ``majority``.
             - ``voters`` (str): who gave it, separated by spaces, in the order annotators,
-              adjudicator, senior; ``outcome`` (str): how the dialogue ended.
+              adjudicator, senior; ``outcome`` (str): the outcome of the dialogue.
         """
         columns = ["dialogue", "turn_id", "label", "result", "by", "voters", "outcome"]
         frame = pd.DataFrame(self.trail, columns=columns)
@@ -135,15 +134,15 @@ def adjudicate(annotations: Annotations) -> Adjudication:
     """Adjudicates every annotated dialogue.
 
     Args:
-        annotations: Two annotators for each dialogue; an adjudicator if they differ; a senior if no
-            majority agrees.
+        annotations: Two annotators for each dialogue; an adjudicator if they differ; a senior if
+            the vote of three leaves turns open.
 
     Returns:
         Gold labels, outcomes and the audit trail. The order of votes does not matter. A label that
         all gave on a turn is always gold; a label that nobody gave there never is.
 
     Raises:
-        CorpusError: If a vote is missing; the message says whose.
+        CorpusError: If a vote is missing; the message names the role.
     """
     gold: dict[str, tuple[int, ...]] = {}
     outcomes: dict[str, Outcome] = {}
@@ -158,7 +157,8 @@ def adjudicate(annotations: Annotations) -> Adjudication:
                 "`cradle annotate export --after`."
             )
         votes = [voter.masks for voter in voters]
-        # Where two agree a third vote changes nothing; nor does the last one where nothing is open.
+        # Fill in votes that can't change the result: of an adjudicator if the annotators agree, and
+        # of a senior if nothing is open.
         one, two, three = [*votes, votes[0]][:3]
         final, outcomes[name] = decide(one, two, three, votes[-1]), outcome_of(one, two, three)
         gold[name] = tuple(final)
@@ -169,11 +169,11 @@ def adjudicate(annotations: Annotations) -> Adjudication:
 def _trail(
     voters: Sequence[Annotation], final: Masks, left: Masks, outcome: Outcome
 ) -> Iterator[tuple[object, ...]]:
-    for turn, (mask, free) in enumerate(zip(final, left, strict=True)):
+    for turn, (mask, undecided) in enumerate(zip(final, left, strict=True)):
         both = voters[0].masks[turn] & voters[1].masks[turn]
         for label in labels_of(union(voter.masks[turn] for voter in voters)):
             bit = BITS[label]
-            by: By = "senior" if bit & free else "agreement" if bit & both else "majority"
+            by: By = "senior" if bit & undecided else "agreement" if bit & both else "majority"
             names = " ".join(voter.annotator for voter in voters if voter.masks[turn] & bit)
             result = "gold" if mask & bit else "rejected"
             yield voters[0].dialogue, turn, label, result, by, names, str(outcome)

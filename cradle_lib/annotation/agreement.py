@@ -5,32 +5,32 @@ Measures, all between two annotators (several pairs are pooled):
 ``exact_match``
     Share of units on which both gave the same set.
 ``jaccard``
-    What both gave over what either gave.
+    Labels that both gave, divided by labels that either gave.
 ``kappa``
-    Cohen's kappa. Without a label it is pooled: one binary decision for each unit and label.
+    Cohen's kappa. Over all labels it is pooled: one binary decision for each unit and label.
 ``f1``
-    F1 of one annotator against the other: 2 both / (2 both + one + other). It is the same
-    number as positive agreement, needs no agreement on absence, and is therefore the one to
-    read for rare labels (Cicchetti and Feinstein 1990).
+    F1 of one annotator against the other: 2 both / (2 both + one + other), also called positive
+    agreement. It does not depend on agreement on absence, and so suits rare labels (Cicchetti and
+    Feinstein 1990).
 ``pabak``
-    2 p - 1: kappa without prevalence and bias (Byrt, Bishop and Carlin 1993).
+    2 p - 1, p being the observed agreement: kappa without prevalence and bias (Byrt, Bishop and
+    Carlin 1993).
 ``ac1``
     Gwet's AC1 (2008), which assumes chance agreement on hard units only.
 ``alpha``, ``alpha_masi``
     Krippendorff's alpha over whole label sets with nominal and with MASI distance. For one
     label both are the same.
 ``within_1``, ``within_2``
-    As ``f1``, but the same label within so many user turns counts as a match.
+    As ``f1``, but the same label within one or two user turns counts as a match.
 
-The unit set decides what kappa, PABAK, AC1 and alpha mean, so it is part of every result.
-Leaving out the turns that nobody labelled, as the paper does, takes away most agreement on
-absence: kappa falls, PABAK falls further, and F1 and Jaccard stay as they are.
+Kappa, PABAK, AC1 and alpha depend on the unit set, so it is part of every result. Leaving out the
+turns that nobody labelled, as the paper does, removes most agreement on absence: kappa falls, PABAK
+falls further, and F1 and Jaccard do not change.
 
 Jaccard and F1 of single labels have Wilson's interval (:mod:`cradle_lib.statistics.proportions`):
 they are shares of occurrences, often of few. All other intervals are those of
-:mod:`cradle_lib.statistics.bootstrap`. There is none where the draws have nothing to say: where
-many of them lack the label, or where they are all alike, as with a single dialogue or with
-annotators who never differed.
+:mod:`cradle_lib.statistics.bootstrap`. There is no interval if many draws lack the label or all
+draws are equal, as for a single dialogue or for annotators who never differed.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380), Appendix B.2; Krippendorff, Content Analysis (2004);
@@ -74,15 +74,15 @@ _NAMES: Final = {
     "within_2": "F1 within two user turns",
 }
 MEASURES: Final = tuple(_NAMES)
-#: What measures and unit sets are called on a page, by their names in the frame.
+#: Display names of measures and unit sets, by their names in the frame.
 AGREEMENT_NAMES: Final[Mapping[str, str]] = _NAMES | {
     units: name[0].upper() + name[1:] for units, name in UNIT_NAMES.items()
 }
-#: How the rows over all labels together are called.
+#: The ``label`` of rows over all labels together.
 ALL_LABELS: Final = "all labels"
 _SIZE: Final = len(LABELS)
-# An interval without width would claim certainty; rounding alone makes a hair of it.
-_ALIKE: Final = 1e-9
+# A narrower interval has no width apart from rounding, and would suggest certainty.
+_MIN_WIDTH: Final = 1e-9
 
 
 def agreement_frame(
@@ -97,7 +97,7 @@ def agreement_frame(
 
     Args:
         annotations: The labels of all annotators.
-        by_round: Whether rounds are kept apart.
+        by_round: Whether rounds are measured separately.
         units: Unit sets; see :mod:`cradle_lib.annotation.pairs`.
         draws: Bootstrap draws of dialogues behind each interval; 0 for none.
         seed: Seed of the draws.
@@ -105,7 +105,7 @@ def agreement_frame(
     Returns:
         One row for each team (and round), unit set, label and measure.
 
-        - ``team`` (str), ``round`` (Int64; missing if rounds are not kept apart).
+        - ``team`` (str), ``round`` (Int64; missing if rounds are pooled).
 
         The other columns are those of :func:`agreement`.
 
@@ -139,15 +139,15 @@ def agreement(
         One row for each label, then all labels, and each measure.
 
         - ``annotators`` (str, such as ``A and B``).
-        - ``units`` (str): ``labelled``, ``user`` or ``all``; ``dialogues``, ``turns`` (int): how
-          many there are in it.
+        - ``units`` (str): ``labelled``, ``user`` or ``all``; ``dialogues``, ``turns`` (int): their
+          numbers.
         - ``label`` (categorical): each label, then ``all labels``. ``kind`` (str): ``all labels``,
-          ``alert``, ``confirm``, or ``si_passive``, which the paper tells apart.
-        - ``both``, ``one``, ``other`` (int): how often both gave the label on the same turn, only
-          the first annotator, only the second.
+          ``alert``, ``confirm``, or ``si_passive``, which the paper reports separately.
+        - ``both``, ``one``, ``other`` (int): turns on which both annotators, only the first, or
+          only the second gave the label.
         - ``measure`` (str): a name of :data:`MEASURES`.
         - ``value``, ``low``, ``high`` (float): the measure and its 95 % interval, in its own unit;
-          NaN where it is not defined, or has no interval.
+          NaN if undefined or without an interval.
     """
     tallies = tally(chosen, units)
     n = len(tallies.turns)
@@ -168,7 +168,7 @@ def agreement(
     }
     counts = zip(("both", "one", "other"), given.repeat(len(MEASURES), axis=0).T, strict=True)
     frame = pd.DataFrame(about | dict(counts) | dict(measured.drop(columns="label")))
-    frame.loc[frame["high"] - frame["low"] < _ALIKE, ["low", "high"]] = np.nan
+    frame.loc[frame["high"] - frame["low"] < _MIN_WIDTH, ["low", "high"]] = np.nan
     if draws:
         for measure, ends in _of_labels(tallies).items():
             single = (frame["measure"] == measure) & (frame["label"] != ALL_LABELS)
@@ -177,7 +177,7 @@ def agreement(
 
 
 def _of_labels(tallies: Tallies) -> dict[str, tuple[Floats, Floats]]:
-    """Finds Wilson's intervals of the measures that are shares of a label's occurrences."""
+    """Computes Wilson's intervals of the measures that are shares of a label's occurrences."""
     both, given = tallies.cells[..., 0], tallies.cells.sum(axis=-1)
     sizes = both + given
     found = {"jaccard": wilson(both, given)}
@@ -191,8 +191,8 @@ def _of_labels(tallies: Tallies) -> dict[str, tuple[Floats, Floats]]:
 def _measures(totals: Floats, distance: Floats) -> Floats:
     """Computes all measures from summed counts in the order of :func:`agreement`, shape (..., C).
 
-    Gives those of the labels, then of all of them, by :data:`MEASURES`: shape (..., 17, 10). NaN
-    where the label, or every label, is absent; only the exact match of whole sets is defined there.
+    Gives shape (..., 17, 10): each label, then all labels, by :data:`MEASURES`. NaN if the label,
+    or every label, is absent, except for the exact match of whole sets.
     """
     ends = np.cumsum([1, 1, 1, 3 * _SIZE, len(WINDOWS) * _SIZE])
     turns, exact, apart, cells, matched, histogram = np.split(totals, ends, axis=-1)
@@ -205,7 +205,7 @@ def _measures(totals: Floats, distance: Floats) -> Floats:
     observed = ratio(n - one - other, n)
     yes_one, yes_other = ratio(both + one, n), ratio(both + other, n)
     mean = (yes_one + yes_other) / 2
-    # Krippendorff's alpha of a binary decision: chance draws two of 2n values without return.
+    # Krippendorff's alpha of a binary decision: chance draws 2 of 2n values without replacement.
     alpha = 1 - ratio(ratio(one + other, n), ratio(sizes * (2 * n - sizes), n * (2 * n - 1)))
     found = {
         "exact_match": observed,
@@ -224,7 +224,7 @@ def _measures(totals: Floats, distance: Floats) -> Floats:
     }
     for values in found.values():
         values[both + one + other == 0] = np.nan
-    # Whole sets are compared, and not one decision for each label.
+    # Over all labels, whole sets are compared instead of one decision for each label.
     labelled = sizes[..., -1] > 0
     found["exact_match"][..., -1] = ratio(exact, turns)[..., 0]
     size = histogram.sum(axis=-1)
@@ -245,7 +245,7 @@ def _with_sum(counts: Floats) -> Floats:
 
 
 def _corrected(observed: Floats, chance: Floats) -> Floats:
-    # Rounding may leave chance a hair below 1 where it is 1.
+    # Rounding can make a chance agreement of 1 slightly smaller.
     return ratio(observed - chance, np.where(chance > 1 - 1e-12, 0.0, 1 - chance))
 
 

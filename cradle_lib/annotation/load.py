@@ -1,4 +1,4 @@
-"""Loads annotations: those that ship with the surrogate, or a table of one's own."""
+"""Loads the shipped annotations of the surrogate, or a table of other annotations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cradle_lib import paths
 from cradle_lib.annotation.table import Annotations, read_annotations
 from cradle_lib.corpus.dialogue import Corpus
 
-#: The surrogate's annotations as a table; the exports of Label Studio beside it agree with it.
+#: The surrogate's annotations as a table, with the content of the exports in the same folder.
 SHIPPED: Final = paths.SURROGATE / "annotations" / "annotations.parquet"
 
 
@@ -18,8 +18,8 @@ def load_annotations(corpus: Corpus, annotations: str | Path = "surrogate") -> A
 
     Args:
         corpus: The dialogues that were labelled.
-        annotations: ``surrogate`` for those that ship, or a table that ``cradle annotate
-            import`` wrote.
+        annotations: ``surrogate`` for the shipped ones, or a table that ``cradle annotate import``
+            wrote.
 
     Returns:
         The annotations.

@@ -1,13 +1,13 @@
-"""What two annotators gave, reduced to counts for each dialogue.
+"""Reduces the labels of two annotators to counts for each dialogue.
 
-Every measure of agreement is a function of counts that add up over dialogues, so that it and
-its interval come from the same numbers: the bootstrap resamples the rows.
+Every measure of agreement is a function of these counts, summed over dialogues. Its interval comes
+from resampling them.
 
 Units:
-    ``labelled``: turns that at least one of the two labelled (the paper's unit set for
-    Jaccard, kappa and F1). ``user``: all user turns. ``all``: all turns, Listener turns
-    included, as the paper's exact match has it. A label on a turn that is not a user turn
-    is left out of ``user``.
+    ``labelled``: turns that at least one of the two labelled (the paper's unit set for Jaccard,
+    kappa and F1). ``user``: all user turns. ``all``: all turns, Listener turns included (the
+    paper's unit set for exact match). A label on a turn that is not a user turn is left out of
+    ``user``.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class Pair:
 def pairs(
     annotations: Annotations, *, team: str | None = None, round_: int | None = None
 ) -> tuple[Pair, ...]:
-    """Finds who labelled the same dialogues, of one team and round or of all.
+    """Finds the annotators who labelled the same dialogues, of one team and round or of all.
 
-    Gives one pair for each two annotators who share dialogues, by name. Adjudicators and seniors
-    are left out: they saw only what others had found difficult.
+    Gives one pair for each two annotators who share dialogues, sorted by name. Adjudicators and
+    seniors are left out, because they saw only disputed dialogues.
 
     Raises:
         CorpusError: If a dialogue does not have two annotators, or none is left.
@@ -79,7 +79,7 @@ def pairs(
             continue
         if len(two) != 2:
             raise CorpusError(
-                f"dialogue {dialogue}: {len(two)} annotators, agreement is between two. "
+                f"dialogue {dialogue}: labelled by {len(two)} annotators, expected two. "
                 "Import all exports of the study."
             )
         one, other = sorted(two, key=lambda entry: entry.annotator)
@@ -119,10 +119,10 @@ class Tallies(NamedTuple):
 
 
 def tally(chosen: Sequence[Pair], units: Units) -> Tallies:
-    """Counts what two annotators have in common, of one pair or several put together.
+    """Counts agreements and differences of one pair, or of several pairs together.
 
-    Where distances are counted in user turns, a label on another turn counts as on the user
-    turn before it. There is at least one dialogue.
+    For distances in user turns, a label on another turn counts as on the user turn before it. There
+    must be at least one dialogue.
     """
     masks = [masks for pair in chosen for masks in pair.masks]
     asked = [asked for pair in chosen for asked in pair.asked]
@@ -165,7 +165,7 @@ def _matched(
 
 @lru_cache(maxsize=1 << 14)
 def masi(one: int, other: int) -> float:
-    """Distance of two label sets, as masks: 1 - J * M (Passonneau 2006).
+    """Computes the MASI distance of two masks: 1 - J * M (Passonneau 2006).
 
     It is 0 for equal sets, two empty ones included, 1 for disjoint ones. J is the Jaccard
     index; M is 1 for equal sets, 2/3 for a subset, 1/3 for an overlap, 0 otherwise.

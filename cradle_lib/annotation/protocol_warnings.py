@@ -1,7 +1,7 @@
-"""Departures from the annotation protocol that a form can't prevent.
+"""Lists departures from the annotation protocol that a form can't prevent.
 
-Each is a warning and not an error: two equal labels may stand for two events, and only the
-annotator knows. They are worth a look before agreement is measured.
+They are warnings and not errors: two equal labels may be two events, which only the annotator can
+decide. Check them before agreement is measured.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def protocol_warnings(annotations: Annotations) -> pd.DataFrame:
 def _warnings_of(entry: Annotation, dialogue: Dialogue) -> Iterator[tuple[int, str, str]]:
     """Yields the turn, kind and message of each departure in one annotation.
 
-    A late alert comes after the last confirm of its temporal state, which has no alert before it.
+    An alert is late if it is the first one of its temporal state and comes after its last confirm.
     """
     for turn, mask in zip(dialogue.turns, entry.masks, strict=True):
         if mask and not turn.asked:
@@ -62,11 +62,11 @@ def _warnings_of(entry: Annotation, dialogue: Dialogue) -> Iterator[tuple[int, s
     for label in LABELS:
         first, *later = [t for t, mask in enumerate(entry.masks) if mask & BITS[label]] or [0]
         for place in later:
-            message = f"{label} was given on turn {first} already; one event gets it once"
+            message = f"{label} is already on turn {first}; each event gets a label once"
             yield place, "repeated", message
     for state in (ONGOING_MASK, PAST_MASK):
         alerts = [t for t, mask in enumerate(entry.masks) if mask & ALERT_MASK & state]
         confirms = [t for t, mask in enumerate(entry.masks) if mask & CONFIRM_MASK & state]
         if alerts and confirms and confirms[-1] < alerts[0]:
             after = f"an alert after the confirm on turn {confirms[-1]}"
-            yield alerts[0], "late alert", f"{after}; fine if it is another event"
+            yield alerts[0], "late alert", f"{after}; correct only for another event"

@@ -1,7 +1,7 @@
 """Annotations as a table: who gave which labels to which turn, in which round.
 
-One :class:`Annotation` is one person's labels for one dialogue, with a mask for every turn,
-also for those without labels: that somebody looked and found nothing is a result.
+One :class:`Annotation` is one person's labels for one dialogue, with a mask for every turn. Turns
+without labels are included, because finding nothing is a result.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ class Annotation:
     Attributes:
         dialogue: Id of the dialogue, such as ``d0007``.
         annotator: Who labelled.
-        team: The team that the dialogue was given to, also where its adjudicator
-            belongs to the other one.
-        round: Its round, from 1.
+        team: The team of the dialogue, also for an adjudicator from the other team.
+        round: The round of the dialogue, from 1.
         role: ``annotator`` (one of two), ``adjudicator`` or ``senior``.
         masks: The labels of every turn, in order.
     """
@@ -57,7 +56,7 @@ class Annotations:
     """The annotations of one corpus.
 
     Attributes:
-        corpus: The dialogues. Their own labels play no part.
+        corpus: The dialogues; their gold labels are not used.
         entries: The annotations, sorted by dialogue, role and annotator.
     """
 
@@ -65,7 +64,7 @@ class Annotations:
     entries: tuple[Annotation, ...]
 
     def __post_init__(self) -> None:
-        """Refuses annotations that do not fit the corpus, and doubled ones."""
+        """Rejects annotations that do not fit the corpus, and duplicates."""
         seen: set[tuple[str, str]] = set()
         for entry in self.entries:
             if entry.dialogue not in self.corpus.by_id:
@@ -84,7 +83,7 @@ class Annotations:
 
     @classmethod
     def of(cls, corpus: Corpus, entries: Iterable[Annotation]) -> Annotations:
-        """Collects annotations in the fixed order."""
+        """Collects annotations, sorted by dialogue, role and annotator."""
         return cls(
             corpus,
             tuple(sorted(entries, key=lambda e: (e.dialogue, ROLES.index(e.role), e.annotator))),
@@ -110,11 +109,11 @@ class Annotations:
             One row for each annotation and turn, also for turns without labels.
 
             - ``dialogue`` (str): the dialogue's id; ``turn`` (int): ``turn_id``, from 0.
-            - ``annotator`` (str), ``team`` (str: the one that the dialogue was given to),
-              ``round`` (int, from 1), ``role`` (str: ``annotator``, ``adjudicator``, ``senior``).
+            - ``annotator`` (str), ``team`` (str: the team of the dialogue), ``round`` (int, from
+              1), ``role`` (str: ``annotator``, ``adjudicator``, ``senior``).
             - ``labels`` (str): labels joined by ``; ``, or ``none``; ``mask`` (uint16): the same
               as bits.
-            - ``user_turn`` (bool): whether it is a turn on which a model would be asked.
+            - ``user_turn`` (bool): whether it is a turn about which a model is asked.
         """
         rows: list[tuple[object, ...]] = []
         for e in self.entries:
@@ -131,11 +130,11 @@ def write_annotations(annotations: Annotations, path: Path) -> None:
     """Writes a table with one row for each annotation and turn.
 
     Args:
-        annotations: What to write.
-        path: A ``.parquet`` or ``.csv`` file; written to a temporary name first.
+        annotations: The annotations.
+        path: A ``.parquet`` or ``.csv`` file; written atomically.
 
     Raises:
-        CorpusError: If the ending is another one.
+        CorpusError: If the file has another ending.
     """
     frame = annotations.to_frame().rename(columns={"turn": "turn_id"})
     frame["texts"] = annotations.corpus.texts_fingerprint
@@ -168,7 +167,7 @@ def read_annotations(path: Path, corpus: Corpus) -> Annotations:
         try:
             if found != texts:
                 raise CorpusError(
-                    f"made on texts {str(found)[:40]}, the corpus has texts {texts}",
+                    f"made on texts {str(found)[:40]}, the corpus has the texts {texts}",
                     hint="Name the corpus that was exported for annotation.",
                 )
             if role not in ROLES:
@@ -185,7 +184,7 @@ def read_annotations(path: Path, corpus: Corpus) -> Annotations:
 
 
 def _integer(value: Any) -> int:
-    # A text of thousands of digits, an infinity and a date are no numbers here.
+    # Refuses infinities, dates, and texts of thousands of digits, which `int` can't read.
     if re.fullmatch(r"[0-9]{1,9}", str(value)):
         return int(value)
     raise CorpusError(f"found {str(value)[:40]!r}, expected a whole number")

@@ -1,20 +1,20 @@
-"""The vote of three on one dialogue, and what it leaves open.
+"""The vote of three on one dialogue, and the cases that it leaves to the senior.
 
-The procedure, as the paper gives it: where the two annotators of a dialogue differ, an expert
-of the other team labels it without sight of theirs, and the majority of the three decides.
-If all three differ, the senior clinician decides.
+The procedure, as the paper gives it: where the two annotators of a dialogue differ, an expert of
+the other team labels it without seeing their labels, and the majority of the three decides. If all
+three differ, the senior clinician decides.
 
-The paper does not say what "all three differ" means where a turn carries sets of labels and
-an event may be put on one turn or another. Here the vote is taken for each turn and label, and
-it leaves two things open:
+The paper does not say what "all three differ" means if turns have sets of labels and an event can
+be labelled on different turns. Here the vote is taken for each turn and label, and it leaves two
+cases open:
 
 * a *turn* on which the three label sets are all different;
-* a *label* that at least two of the three gave in this dialogue, but no two of them on the
-  same turn: they agree that it is there, and not where. Without this rule a vote by turns
-  would drop what everybody saw.
+* a *label* that at least two of the three gave in this dialogue, but no two of them on the same
+  turn: they agree on the label but not on its turn. Without this rule a vote by turns would drop
+  the label.
 
-The senior's labels replace the vote on open turns and for open labels, and nowhere else. A
-label that all three gave on the same turn survives even there.
+The senior's labels replace the vote on open turns and for open labels, and nowhere else. A label
+that all three gave on the same turn is always kept.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380), Sec 3.2 and Appendix B.3.
@@ -32,7 +32,7 @@ Masks = Sequence[int]
 
 
 class Outcome(StrEnum):
-    """What became of a dialogue: the categories of the paper's Appendix B.3."""
+    """The outcome of a dialogue, in the categories of the paper's Appendix B.3."""
 
     EXACT = "exact agreement"
     RESOLVED = "resolved 2:1"
@@ -41,7 +41,7 @@ class Outcome(StrEnum):
     CONFLICT = "final mismatch, turn conflict"
 
 
-#: Under ``adjudication.{key}`` the paper states how many dialogues ended in each category.
+#: Keys of the published numbers of dialogues in each category, after ``adjudication.``.
 OUTCOME_KEYS: Final[Mapping[Outcome, str]] = {
     Outcome.EXACT: "exact_agreement",
     Outcome.RESOLVED: "resolved_by_majority",
@@ -57,30 +57,32 @@ def vote(one: Masks, two: Masks, three: Masks) -> list[int]:
 
 
 def left_open(one: Masks, two: Masks, three: Masks) -> list[int]:
-    """Finds what the majority of three leaves to the senior, as the module says.
+    """Finds the labels that the vote of three leaves to the senior, as the module describes.
 
-    Gives a mask for each turn, all of them 0 where nothing is open: the labels whose position is
-    open, and on an open turn all but those that all three gave there.
+    Gives a mask for each turn: the open labels, and on an open turn all labels except those that
+    all three gave there.
     """
-    wholes = ([union(masks)] for masks in (one, two, three))
-    nowhere = union(vote(*wholes)) & ~union(vote(one, two, three))
+    of_dialogue = ([union(masks)] for masks in (one, two, three))
+    open_labels = union(vote(*of_dialogue)) & ~union(vote(one, two, three))
     return [
-        nowhere | (ALL_MASK & ~(a & b & c) if len({a, b, c}) == 3 else 0)
+        open_labels | (ALL_MASK & ~(a & b & c) if len({a, b, c}) == 3 else 0)
         for a, b, c in zip(one, two, three, strict=True)
     ]
 
 
 def decide(one: Masks, two: Masks, three: Masks, senior: Masks) -> list[int]:
-    """Decides every turn: the majority of three, and the senior where that leaves it open."""
+    """Decides every turn: the majority of three, and the senior's labels where it is open."""
     votes, left = vote(one, two, three), left_open(one, two, three)
-    return [v & ~free | s & free for v, s, free in zip(votes, senior, left, strict=True)]
+    return [
+        v & ~undecided | s & undecided for v, s, undecided in zip(votes, senior, left, strict=True)
+    ]
 
 
 def outcome_of(one: Masks, two: Masks, three: Masks) -> Outcome:
     """Names the category of a dialogue, from the votes of two annotators and the adjudicator.
 
-    Final mismatches are told apart by the sets of labels that the three gave to the dialogue as a
-    whole: all the same, two the same, none the same.
+    Final mismatches are distinguished by the label sets that the three gave to the whole dialogue:
+    all equal, two equal, or all different.
     """
     if list(one) == list(two):
         return Outcome.EXACT

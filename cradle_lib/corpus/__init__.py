@@ -1,4 +1,4 @@
-"""Corpora: the only folder that reads or writes dialogues. Names are loaded when first used."""
+"""Corpora; only this folder reads or writes dialogues. Names are imported when first used."""
 
 import lazy_loader
 

@@ -1,8 +1,8 @@
 """Compares a corpus with the paper's counts of the test split, and lists unusual rows.
 
 The format of the release is implicit, so that a parser can be wrong without failing. If all counts
-agree with the paper, the dialogues, speakers and labels were read as the authors meant them. Other
-corpora have no published counts; :func:`find_quirks` lists what is unusual in them.
+agree with the paper, the dialogues, speakers and labels were read as intended. Other corpora have
+no published counts; for them :func:`find_quirks` lists unusual rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cradle_lib.published import published_label_counts, published_table
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A count in the corpus beside the published one.
+    """A count of the corpus and the published one.
 
     Attributes:
         name: What is counted.
@@ -64,14 +64,14 @@ def check_counts(corpus: Corpus) -> list[Check]:
 
 
 def find_quirks(corpus: Corpus) -> list[str]:
-    """Finds rows and dialogues that are valid, but often a mistake.
+    """Finds rows and dialogues that are valid, but often mistakes.
 
     Args:
         corpus: Any corpus.
 
     Returns:
-        A phrase for each kind that occurs, with its number and the first place; no text of a
-        dialogue.
+        A phrase for each kind that occurs, with the number of cases and the first one, but without
+        text of a dialogue.
     """
 
     def where(odd: Callable[[Turn], bool]) -> list[str]:
@@ -82,12 +82,12 @@ def find_quirks(corpus: Corpus) -> list[str]:
     for dialogue in corpus:
         first = texts.setdefault(tuple(turn.text for turn in dialogue.turns), dialogue.id)
         if first != dialogue.id:
-            doubles.append(f"{dialogue.id}, like {first}")
+            doubles.append(f"{dialogue.id}, a copy of {first}")
     found = {
         "dialogues without a user turn, where no model is asked": [
             dialogue.id for dialogue in corpus if not dialogue.user_turns
         ],
-        "dialogues word for word like an earlier one": doubles,
+        "dialogues with the same text as an earlier one": doubles,
         "rows without a speaker, which continue the row above": where(lambda t: t.continues),
         "rows without any text": where(lambda t: not t.text),
         "labels on rows where no model is asked": where(lambda t: bool(t.mask) and not t.asked),

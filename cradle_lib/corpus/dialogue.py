@@ -27,7 +27,7 @@ Speaker = Literal["User", "Listener"]
 
 
 def valid_unicode(text: str) -> str:
-    """Replaces lone surrogates, which a frame can't hold, by U+FFFD."""
+    """Replaces lone surrogates, which data frames can't store, by U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -57,7 +57,7 @@ class Turn:
         return self.speaker == "User" and not self.continues
 
     def __repr__(self) -> str:
-        """Names the turn; never its text."""
+        """Describes the turn without its text."""
         more = ", continued" if self.continues else ""
         return (
             f"<Turn {self.turn_id} of the {self.speaker}{more}: {len(self.text):,} characters, "
@@ -80,7 +80,7 @@ class Dialogue:
     own_id: str | None = None
 
     def __repr__(self) -> str:
-        """Names the dialogue; never its text."""
+        """Describes the dialogue without its text."""
         return f"<Dialogue {self.id}: {len(self.turns)} turns, {len(self.user_turns)} user turns>"
 
     @property
@@ -134,7 +134,7 @@ class Corpus:
     synthetic: bool = False
 
     def __repr__(self) -> str:
-        """Gives name and size; never any text of a dialogue."""
+        """Gives name and size, without text of dialogues."""
         return (
             f"<Corpus {self.name}: {len(self):,} dialogues, {len(self.turns):,} turns, "
             f"{len(self.gold):,} user turns, fingerprint {self.fingerprint}>"
@@ -194,13 +194,13 @@ class Corpus:
             One row for each turn.
 
             - ``dialogue`` (str): the dialogue's id; ``turn`` (int): ``turn_id``, from 0.
-            - ``position`` (Int64): which of the dialogue's user turns it is, from 1; missing
-              for rows about which no model is asked.
+            - ``position`` (Int64): number of the user turn in the dialogue, from 1; missing for
+              rows about which no model is asked.
             - ``row`` (int): row in the file, from 0.
             - ``speaker`` (str): ``User`` or ``Listener``; ``text`` (str): what is said.
             - ``labels`` (str): gold labels joined by ``; ``, or ``none``; ``mask`` (uint16): the
               same as bits.
-            - ``scenario``, ``timing`` (str): those of the dialogue, where the corpus has them.
+            - ``scenario``, ``timing`` (str): those of the dialogue, if the corpus has them.
         """
         import pandas as pd
 

@@ -1,8 +1,8 @@
 """Fetches the real release from the Hugging Face Hub.
 
-The data card names no licence, so that the release is never committed: it goes to
-``data/release/``, which git ignores. The first fetch pins the revision: it writes the commit of
-``main`` beside the files, and later fetches use that commit.
+The data card names no licence, so the release is never committed: it goes to ``data/release/``,
+which git ignores. The first fetch pins the revision: it writes the commit of ``main`` to a file in
+that folder, and later fetches use that commit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cradle_lib.errors import CorpusError
 from cradle_lib.files import replacing, write_text
 
 REPOSITORY: Final = "SungJoo/Cradle-Dialogue"
-# Our names of the splits, and those of the Hub.
+# Names of the splits here and on the Hub.
 SPLITS: Final = {"train": "train", "dev": "validation", "test": "test"}
 _PIN: Final = "REVISION"
 
@@ -37,16 +37,15 @@ def fetch_release(folder: Path = paths.RELEASE, revision: str | None = None) -> 
     """Downloads all splits.
 
     Args:
-        folder: Where to put them.
-        revision: A commit of the data set; by default the one fetched before, or else
-            what ``main`` is now.
+        folder: Target folder.
+        revision: A commit of the data set; by default the pinned one, or else the current ``main``.
 
     Returns:
         The commit that was fetched.
 
     Raises:
-        CorpusError: If the Hub can't be reached, does not have the files, or sent
-            something that can't be read.
+        CorpusError: If the Hub can't be reached, does not have the files, or sent files that can't
+            be read.
         CradleError: If a file can't be written.
     """
     import httpx2
@@ -63,7 +62,7 @@ def fetch_release(folder: Path = paths.RELEASE, revision: str | None = None) -> 
                 raise CorpusError(
                     f"{REPOSITORY} at {commit[:12]} has {len(parts)} parquet files for {theirs}, "
                     "expected 1",
-                    hint="The release has changed: read it by path, and tell us.",
+                    hint="The release has changed. Report it, and name a file as the corpus.",
                 )
             cached = hf_hub_download(
                 REPOSITORY,
@@ -75,7 +74,7 @@ def fetch_release(folder: Path = paths.RELEASE, revision: str | None = None) -> 
             read_release(cached)
             with replacing(release_file(ours, folder)) as part:
                 shutil.copyfile(cached, part)
-    except (httpx2.HTTPError, OSError) as error:  # Those of the Hub's client are OSErrors.
+    except (httpx2.HTTPError, OSError) as error:  # The Hub's client raises OSErrors.
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CorpusError(
             f"can't fetch {REPOSITORY} at {wanted} ({reason[:160]})",

@@ -15,7 +15,7 @@ from cradle_lib.corpus.tables import read_columns
 from cradle_lib.errors import CorpusError
 
 SPLIT_NAMES: Final = ("train", "dev", "test")
-#: Lists the checksums of the files beside it, as `sha256sum` writes and checks them.
+#: Checksums of the files in the same folder, in the format of `sha256sum`.
 SUMS: Final = "SHA256SUMS"
 
 
@@ -26,7 +26,7 @@ def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus
         corpus: ``surrogate`` (ships with the project), ``hub`` (the real release, after
             ``cradle data fetch``), or the path of a file in the release's format. For files in
             other forms see :func:`.convert`.
-        split: ``train``, ``dev`` or ``test``; a path is one split already.
+        split: ``train``, ``dev`` or ``test``; not used for a path.
 
     Returns:
         The corpus. Scenario and reveal timing are known for the surrogate, and for files with the
@@ -64,7 +64,7 @@ def _read_file(path: Path) -> Corpus:
     try:
         return read_release(path)
     except CorpusError as error:
-        # Here, because most corpora are in the release's format.
+        # Imported here, because most corpora are in the release's format.
         from cradle_lib.corpus.conversion import other_form
 
         form = other_form(path)
@@ -86,7 +86,7 @@ def _surrogate(split: str) -> Corpus:
 
 
 def _require_sum(file: Path) -> None:
-    """Refuses a shipped file whose checksum is wrong; parquet does not notice a changed bit."""
+    """Rejects a shipped file with a wrong checksum; parquet does not detect a changed bit."""
     found = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
     sums = file.with_name(SUMS)
     text = sums.read_text(encoding="ascii", errors="replace") if sums.is_file() else ""
@@ -94,5 +94,5 @@ def _require_sum(file: Path) -> None:
         raise CorpusError(
             f"its checksum is not the one in {SUMS}: the file is damaged, missing or was changed",
             path=paths.shown(file),
-            hint="Restore it (git, or a new installation); your own dialogues belong elsewhere.",
+            hint="Restore it (git, or a new installation); keep your own dialogues elsewhere.",
         )

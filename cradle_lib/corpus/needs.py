@@ -1,9 +1,9 @@
-"""What an analysis needs of a corpus, and the sentence for a page if the corpus does not have it.
+"""Checks whether a corpus has what an analysis needs, and says on pages what is missing.
 
-In a small or odd corpus a score may be undefined (NaN), or be 0 only because 0/0 counts as 0. A
-page then says what is missing, and shows no numbers that look as if a model had earned them.
+In a small or unusual corpus a score may be undefined (NaN), or be 0 only because 0/0 counts as 0. A
+page then says what is missing instead of showing misleading numbers.
 
-Only user turns count, because a model is asked about no other row.
+Only user turns count, because models are asked about no other rows.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _META: Final[dict[Need, str]] = {"timing": "reveal timing", "scenario": "scenari
 
 
 def unmet(corpus: Corpus, need: Need) -> str | None:
-    """Says that a corpus does not have what an analysis needs, for example gold ``alerts``.
+    """Says what a corpus lacks for an analysis, for example gold ``alerts``.
 
-    Gives the beginning of a sentence, without a full stop; ``None`` if the corpus has it.
+    Gives a clause without a full stop; ``None`` if the corpus has what is needed.
     """
     gold = corpus.gold
     alerts, confirms = (corpus.dialogue_of[(gold & m) != 0] for m in (ALERT_MASK, CONFIRM_MASK))

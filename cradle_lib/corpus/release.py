@@ -28,7 +28,7 @@ from cradle_lib.errors import CorpusError
 COLUMNS: Final = ("turn_id", "text", "labels")
 #: Optional columns about a dialogue; the release has none.
 META: Final = ("scenario", "timing")
-#: Columns that are the same on all rows of a dialogue: its name, and the above.
+#: Columns that are the same on all rows of a dialogue: its id, and the above.
 ABOUT: Final = ("dialogue_id", *META)
 LONGEST_NAME: Final = 64
 _SPEAKER: Final = re.compile(r"\s*(User|Listener):[ \t]*(.*)", re.DOTALL)
@@ -61,7 +61,7 @@ def read_release(path: str | Path, name: str | None = None) -> Corpus:
 def write_release(corpus: Corpus, path: Path) -> None:
     """Writes a corpus in the release's format, as :func:`.save_table` does.
 
-    Own ids, scenarios and timings of the dialogues are written if they are known.
+    The dialogues' own ids, scenarios and timings are written if they are known.
 
     Raises:
         CorpusError: If a text contains a lone surrogate (half a character), which UTF-8 can't
@@ -71,7 +71,7 @@ def write_release(corpus: Corpus, path: Path) -> None:
 
     broken = [turn.row for turn in corpus.turns if valid_unicode(turn.text) != turn.text]
     if broken:
-        problem, hint = "the text has half a character", "Correct it there."
+        problem, hint = "the text has half a character", "Correct it in that row."
         raise CorpusError(problem, path=corpus.path, row=broken[0], hint=hint)
     rows = [
         (
@@ -103,21 +103,21 @@ def build_corpus(
         rows: The rows.
         name: Name of the corpus.
         path: The file, for messages.
-        about: The columns ``dialogue_id``, ``scenario`` and ``timing``, as far as they are known;
-            other columns are ignored. Dialogues without a ``dialogue_id`` are named by their order.
+        about: The columns ``dialogue_id``, ``scenario`` and ``timing``, those that are known; other
+            columns are ignored. Dialogues without a ``dialogue_id`` are named by their order.
 
     Returns:
         The corpus.
 
     Raises:
         CorpusError: If there is no row or a row can't be a turn; if a value of ``about`` is
-            missing, no name, or differs within a dialogue; if two dialogues have the same id; or if
-            the name is not printable or has dots only.
+            missing, not a valid name, or differs within a dialogue; if two dialogues have the same
+            id; or if the name is not printable or has dots only.
     """
     dialogues: list[list[Turn]] = []
     try:
         if not name.strip(". ") or not name.isprintable():
-            # The name is also that of a folder: `...csv` would give the parent folder.
+            # The name is also used for a folder: that of `...csv` would be the parent folder.
             raise CorpusError(f"{brief(name)} can't be a corpus' name", hint="Rename the file.")
         for row, (turn_id, text, cell) in enumerate(rows):
             try:
@@ -175,7 +175,7 @@ def _turn(row: int, turn_id: int, text: Any, cell: Any, above: Sequence[Turn]) -
     elif slip := misspelt_speaker(text):
         raise CorpusError(
             f"found {brief(slip)}, expected 'User:' or 'Listener:'",
-            hint="Correct the row; as it is it would continue the turn above.",
+            hint="Correct the row, which would otherwise continue the turn above.",
         )
     elif not above:
         raise CorpusError(

@@ -1,14 +1,14 @@
 """Statistics of a corpus (Tables 1 to 3, 7 and 12 of the paper).
 
 Conventions:
-    *Occurrences* count a label once for each row that has it, on all rows (Tables 3 and 12:
-    713 in the test split), or on user turns only (711 there). *Density* counts the distinct
-    labels of a dialogue, on all of its rows, as Table 12 says of its own and as the paper's
-    averages imply. A dialogue's *length* is its number of rows, continuations included.
+    *Occurrences* count a label once for each row that has it, on all rows (Tables 3 and 12: 713 in
+    the test split), or on user turns only (711 there). *Density* counts the distinct labels of a
+    dialogue, on all of its rows, as Table 12 says and the paper's averages imply. A dialogue's
+    *length* is its number of rows, continuations included.
 
-    Standard deviations divide by the number of dialogues (``ddof=0``): they describe this
-    corpus, and are no estimate of another one. The paper does not say which it used; at 600
-    dialogues the two agree in the two decimals that it prints.
+    Standard deviations divide by the number of dialogues (``ddof=0``): they describe this corpus
+    and do not estimate a population. The paper does not say which it used; at 600 dialogues both
+    agree in the two decimals that it prints.
 
     The release has no column for the scenario or the reveal timing of a dialogue. The surrogate
     has both, and other corpora may have them.

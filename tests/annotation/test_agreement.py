@@ -231,7 +231,7 @@ def test_pairs_are_found_by_team_and_round_and_leave_adjudicators_out() -> None:
     with pytest.raises(CorpusError, match="no annotations of team 3"):
         pairs(study, team="3")
     kept = [e for e in study.entries if (e.dialogue, e.annotator) != ("d0003", "D")]
-    with pytest.raises(CorpusError, match="dialogue d0003: 1 annotators"):
+    with pytest.raises(CorpusError, match="dialogue d0003: labelled by 1 annotators"):
         pairs(Annotations.of(study.corpus, kept))
 
 
