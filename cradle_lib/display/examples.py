@@ -15,14 +15,17 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
 from cradle_lib.display.explorer.links import link_to_turns
-from cradle_lib.display.notice import Notice
+from cradle_lib.display.notice import Notice, lacks
 from cradle_lib.labels import NONE, labels_of
+
+if TYPE_CHECKING:
+    from cradle_lib.corpus.needs import Need
 
 WARNING: Final = (
     "The excerpts below talk about suicide, self-harm, abuse and violence, without detail. "
@@ -106,6 +109,7 @@ def show_examples(
     marks: Mapping[str, Marks],
     *,
     empty: str = "There is no dialogue to show.",
+    needs: Need | None = None,
 ) -> Examples | Notice:
     """Shows turns of dialogues with their gold labels and the predictions of systems.
 
@@ -114,10 +118,13 @@ def show_examples(
         excerpts: The result of :func:`.error_cases`.
         marks: The result of :func:`.turn_marks`.
         empty: Sentence in place of the excerpts if there are none.
+        needs: What the excerpts need of the page's corpus, as for :func:`.show`.
 
     Returns:
         One excerpt for each row, or a notice with the sentence.
     """
+    if why := lacks(needs):
+        return Notice(why)
     if excerpts.empty:
         return Notice(empty)
     return Examples(corpus, excerpts, marks)

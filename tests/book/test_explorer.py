@@ -194,6 +194,43 @@ def test_it_opens_on_the_best_system_below_a_legend(
     assert page.evaluate("document.activeElement.name") == "a"
 
 
+def test_predictions_without_gold_labels_are_neither_right_nor_wrong(
+    open_page: Callable[..., Page],
+    corpus: Corpus,
+    systems: list[Predictions],
+    tmp_path: Path,
+) -> None:
+    bare = tuple(
+        replace(d, turns=tuple(replace(turn, mask=0) for turn in d.turns)) for d in corpus.dialogues
+    )
+    unlabelled = replace(corpus, dialogues=bare)
+    run = replace(systems[1], corpus=unlabelled)
+    # A turn with two predictions.
+    turn = int(np.flatnonzero((run.masks != 0) & (run.masks & (run.masks - 1) != 0))[0])
+    dialogue, place = divmod(turn, 4)
+    site = write_site(tmp_path / "bare", explore(explorer_data(unlabelled, [systems[0], run])))
+    page = open_page("", site)
+    assert page.locator(".legend").inner_text().startswith("One line for each system")
+    assert page.locator(".line.gold").count() == 0
+    hidden = {"gold", "category", "gold_order", "systems_wrong"}
+    for control in page.locator(".narrow label:not(.about) select").all():
+        assert control.is_hidden() == (control.get_attribute("name") in hidden)
+    predicted = (run.masks != 0) | (run.outcomes != 0)
+    [column] = page.locator("th.disagreements").all()
+    assert column.inner_text() == "Predicted"
+    first = page.locator("td.disagreements").first
+    assert int(first.inner_text()) == predicted[:4].sum()
+    page = open_page(f"#d=d{dialogue:04}&m=keyword&t={2 * place + 2}", site)
+    verdicts = page.locator(".verdicts li").all_inner_texts()
+    assert [told.strip() for told in verdicts] == format_mask(int(run.masks[turn])).split("; ")
+    assert page.locator(".of-gold:visible").count() == 0
+    assert page.locator(".lanes tbody tr").count() == 1
+    assert page.locator("svg.mark path.ring").count() == 0
+    page.keyboard.press("?")
+    assert page.locator("dialog.help").is_visible()
+    assert "missed" not in page.locator("dialog.help").inner_text()
+
+
 def test_annotators_are_a_switch_of_the_same_page(
     open_page: Callable[..., Page],
     corpus: Corpus,

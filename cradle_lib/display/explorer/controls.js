@@ -38,7 +38,8 @@ function fillControls() {
   const outcomes = countTurns(found, TURN_TERMS.outcome, model.outcomes.length, turn => a.outcome[turn]);
   options("outcome", [["", "Anything"], ...model.outcomes.map((name, i) => [name, name, outcomes[i]])], value("outcome"));
   control("both").disabled = !b;
-  options("both", [["", "Anything"], ...(b ? bothOptions(a, b) : [])], bothValue());
+  const comparisons = b ? bothOptions(a, b).filter(([name]) => model.labelled || name === "differ") : [];
+  options("both", [["", "Anything"], ...comparisons], bothValue());
   const wrong = countTurns(found, TURN_TERMS.systems_wrong, model.systems.length + 1, turn => model.wrong[turn]);
   options("systems_wrong", [["", "Any number"], ...Array.from(wrong, (count, i) => [String(i), i === model.systems.length ? `all ${i}` : String(i), count])], value("systems_wrong"));
   for (const [name, of] of [["gold_order", null], ["predicted_order", a]]) {

@@ -98,6 +98,8 @@ function unpack(core) {
   for (const [name, { names, codes }] of Object.entries(core.about))
     about[name] = { names, codes: numbers.u4(codes) };
   return {
+    // Without gold labels nothing is right or wrong: only predictions are shown.
+    labelled: rowGold.some(Boolean),
     ...core, none, rowStart, speaker, rowGold, turnRow, turns, turnStart, turnDialogue, gold, systems, wrong, about,
     place: new Map(core.dialogues.map((id, index) => [id, index])),
   };

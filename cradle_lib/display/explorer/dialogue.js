@@ -41,26 +41,27 @@ function lanesOf(state, found, go) {
     box.onclick = () => go({ row });
     return box;
   };
-  const gold = lane(GOLD, "gold", across.map(row => {
+  const gold = model.labelled ? [lane(GOLD, "gold", across.map(row => {
     const mask = model.rowGold[at(dialogue, row)];
     return cell(row, marksOfGold(mask), toldOfGold(mask));
-  }));
+  }))] : [];
   const systems = state.systems.map(index => lane(model.systems[index].name, "system", across.map(row => {
     const turn = turnOf(dialogue, row);
     if (turn < 0) return cell(row, [stateMark("not asked")], "not asked");
     return cell(row, marksOfSystem(model.systems[index], turn), toldOfSystem(model.systems[index], turn).join("; "));
   })));
   return made("table", { class: "lanes" },
-    made("caption", { class: "visually-hidden" }, `${GOLD} labels and predictions of dialogue ${model.dialogues[dialogue]}, turn by turn`),
+    made("caption", { class: "visually-hidden" }, `${model.labelled ? `${GOLD} labels and predictions` : "Predictions"} of dialogue ${model.dialogues[dialogue]}, turn by turn`),
     made("thead", {}, made("tr", {}, made("td", {}, "Turn"), ...heads)),
-    made("tbody", {}, gold, ...systems));
+    made("tbody", {}, ...gold, ...systems));
 }
 
 // On a phone one lane is shown at a time.
 function laneChooser(state, table) {
-  const select = made("select", {}, ...[GOLD, ...state.systems.map(index => model.systems[index].name)].map((name, i) => made("option", { value: i }, name)));
+  const names = [...(model.labelled ? [GOLD] : []), ...state.systems.map(index => model.systems[index].name)];
+  const select = made("select", {}, ...names.map((name, i) => made("option", { value: i }, name)));
   const show = () => table.querySelectorAll("tbody tr").forEach((row, i) => row.classList.toggle("shown", i === Number(select.value)));
-  select.value = String(Math.min(laneChooser.last ?? 1, state.systems.length));
+  select.value = String(Math.min(laneChooser.last ?? 1, names.length - 1));
   select.onchange = () => { laneChooser.last = Number(select.value); show(); };
   show();
   return made("p", { class: "lane-chooser" }, made("label", {}, "Lane ", select));

@@ -12,7 +12,10 @@ function made(tag, attributes = {}, ...children) {
 
 const hidden = text => made("span", { class: "visually-hidden" }, text);
 
-// Turns of a dialogue on which one of the systems shown is not right.
+// Turns of a dialogue on which one of the systems shown is not right. Without gold labels these are
+// the turns with a prediction, or with an unusable answer.
+const DISAGREEMENT = () => (model.labelled ? "disagreement" : "prediction");
+
 function disagreements(dialogue, systems) {
   const found = [];
   for (let turn = model.turnStart[dialogue]; turn < model.turnStart[dialogue + 1]; turn++)
@@ -28,11 +31,11 @@ function columns(found, { systems, filter }) {
   const filtered = Object.values(filter).some(values => values?.length);
   return [
     { name: "dialogue", title: "Dialogue", value: d => d },
-    { name: "strip", title: `User turns: ${GOLD.toLowerCase()}, then the systems` },
+    { name: "strip", title: `User turns: ${model.labelled ? `${GOLD.toLowerCase()}, then ` : ""}the systems` },
     ...["scenario", "timing"].filter(name => model.about[name])
       .map(name => ({ name, title: name[0].toUpperCase() + name.slice(1), value: d => aboutOf(d, name) })),
     { name: "turns", title: "User turns", value: lengthOf, down: true },
-    { name: "disagreements", title: "Disagree", value: d => disagreements(d, systems).length, down: true },
+    { name: "disagreements", title: model.labelled ? "Disagree" : "Predicted", value: d => disagreements(d, systems).length, down: true },
     ...(filtered ? [{ name: "fits", title: "Turns that fit", value: d => found.perDialogue[d], down: true }] : []),
   ];
 }
@@ -58,7 +61,7 @@ function strip(dialogue, found, systems) {
     return isNone(turn) ? made("span", { class: `dot ${hit}` }) : made("span", { class: hit }, ...marks(turn));
   }));
   return made("div", { class: "strip", "aria-hidden": "true" },
-    line("gold", turn => marksOfGold(model.gold[turn]), turn => !model.gold[turn]),
+    ...(model.labelled ? [line("gold", turn => marksOfGold(model.gold[turn]), turn => !model.gold[turn])] : []),
     ...systems.map(index => model.systems[index]).map(system =>
       line("system", turn => marksOfSystem(system, turn), turn => !model.gold[turn] && !system.tags[turn] && !system.outcome[turn])));
 }
@@ -119,6 +122,7 @@ function listTable(state, found, shown, go) {
 function toldOfStrip(dialogue, systems) {
   const turns = Array.from({ length: lengthOf(dialogue) }, (_, i) => model.turnStart[dialogue] + i);
   const labelled = turns.filter(turn => model.gold[turn]).length;
-  const wrong = systems.map(index => `${model.systems[index].name} wrong on ${disagreements(dialogue, [index]).length}`);
-  return `${GOLD} labels on ${labelled} turns; ${wrong.join(", ")}`;
+  const verdict = model.labelled ? "wrong" : "predicts labels";
+  const told = systems.map(index => `${model.systems[index].name} ${verdict} on ${disagreements(dialogue, [index]).length}`);
+  return `${model.labelled ? `${GOLD} labels on ${labelled} turns; ` : ""}${told.join(", ")}`;
 }

@@ -96,9 +96,9 @@ async function drawDialogue(before, focus) {
   const script = transcript(state, found, lines, go);
   find("section.dialogue").replaceChildren(
     made("div", { class: "bar" }, button("All dialogues", () => go({ dialogue: -1, row: -1 }), "Escape"),
-      button("Previous", () => move(-1), "k"), button("Next", () => move(1), "j"), button("Next disagreement", () => disagree(1), "n")),
+      button("Previous", () => move(-1), "k"), button("Next", () => move(1), "j"), button(`Next ${DISAGREEMENT()}`, () => disagree(1), "n")),
     heading,
-    made("p", { class: "about-dialogue" }, [...about, plural(lengthOf(dialogue), "user turn"), plural(differing.length, "disagreement"), placeTold(dialogue)].filter(Boolean).join(", ")),
+    made("p", { class: "about-dialogue" }, [...about, plural(lengthOf(dialogue), "user turn"), plural(differing.length, DISAGREEMENT()), placeTold(dialogue)].filter(Boolean).join(", ")),
     laneChooser(state, lanes), scroller,
     ...(root.dataset.text === "yes" && !text.shown ? [gate(() => showText(true))] : []),
     made("div", { class: "reading" }, script, made("div", { class: "beside" }, turnPanel(state, lines), ...(lines ? [helpLines()] : []))));
@@ -109,7 +109,7 @@ async function drawDialogue(before, focus) {
   else if (focus === "text") script.focus({ preventScroll: true });
   else if (focus === "turn") lanes.querySelector("th.chosen button")?.focus({ preventScroll: true });
   const turn = turnOf(dialogue, row);
-  say(`${before?.dialogue !== dialogue ? `Dialogue ${model.dialogues[dialogue]}. ` : ""}Turn ${row + 1}. ${GOLD} ${toldOfGold(model.rowGold[at(dialogue, row)])}. `
+  say(`${before?.dialogue !== dialogue ? `Dialogue ${model.dialogues[dialogue]}. ` : ""}Turn ${row + 1}. ${model.labelled ? `${GOLD} ${toldOfGold(model.rowGold[at(dialogue, row)])}. ` : ""}`
     + (turn < 0 ? "" : state.systems.map(i => `${model.systems[i].name}: ${toldOfSystem(model.systems[i], turn).join("; ")}`).join(". ")));
 }
 
@@ -157,7 +157,7 @@ function disagree(step) {
   const place = shown.indexOf(state.dialogue);
   const rest = step > 0 ? shown.slice(place + 1) : shown.slice(0, Math.max(0, place)).reverse();
   const dialogue = rest.find(d => disagreements(d, state.systems).length);
-  if (dialogue === undefined) return say("No other disagreement.");
+  if (dialogue === undefined) return say(`No other ${DISAGREEMENT()}.`);
   const rows = disagreements(dialogue, state.systems).map(rowOf);
   return go({ dialogue, row: step > 0 ? rows[0] : rows.at(-1) });
 }
@@ -198,11 +198,13 @@ function restore() {
 function explain() {
   const legend = [
     [labelMark("alert_ongoing"), "alert"], [labelMark("confirm_SH_ongoing"), "confirm"], [labelMark("confirm_SH_past"), "hollow: past"],
-    [labelMark("alert_ongoing", "correct"), "correct"], [labelMark("alert_ongoing", "unfounded"), "wrong"], [labelMark("alert_ongoing", "missed"), "missed"],
+    ...(model.labelled ? [[labelMark("alert_ongoing", "correct"), "correct"], [labelMark("alert_ongoing", "unfounded"), "wrong"], [labelMark("alert_ongoing", "missed"), "missed"]] : []),
   ];
-  find(".legend").replaceChildren(`First line ${GOLD.toLowerCase()}, then each ${WHO.toLowerCase()}:`, ...legend.map(([mark, told]) => made("span", {}, mark, ` ${told}`)));
+  const lines = model.labelled ? `First line ${GOLD.toLowerCase()}, then each ${WHO.toLowerCase()}:` : `One line for each ${WHO.toLowerCase()}; there are no gold labels:`;
+  find(".legend").replaceChildren(lines, ...legend.map(([mark, told]) => made("span", {}, mark, ` ${told}`)));
   for (const each of root.querySelectorAll(".of-who")) each.textContent = WHO;
   for (const each of root.querySelectorAll(".of-gold")) each.textContent = GOLD;
+  for (const name of ["gold", "category", "gold_order", "systems_wrong"]) control(name).closest("label").hidden = !model.labelled;
   find(".who").hidden = root.dataset.people !== "yes";
   control("who").value = PEOPLE ? "annotators" : "";
   const skip = made("a", { href: "#cradle-explorer", class: "skip-explorer" }, "Skip to the explorer");

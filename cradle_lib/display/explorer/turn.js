@@ -37,9 +37,9 @@ function verdicts(system, dialogue, row, turn) {
   const told = toldOfSystem(system, turn);
   if (state === "ok")
     pairsOf(system, turn).forEach(({ gold, predicted, category }, i) => {
-      const why = gold === model.none && predicted < model.none ? ` (${whyWrong(dialogue, row, predicted)})` : "";
+      const why = model.labelled && gold === model.none && predicted < model.none ? ` (${whyWrong(dialogue, row, predicted)})` : "";
       const cell = model.cells[predicted < model.none ? predicted : gold];
-      list.append(made("li", {}, cell === "none" ? stateMark("none") : labelMark(cell, OUTLINE[category]), ` ${told[i]}${why}`));
+      list.append(made("li", {}, cell === "none" ? stateMark("none") : labelMark(cell, outlineOf(category)), ` ${told[i]}${why}`));
     });
   return [list];
 }
@@ -95,8 +95,8 @@ function turnPanel(state, lines) {
   const turn = turnOf(dialogue, row);
   const mask = model.rowGold[at(dialogue, row)];
   const panel = made("div", { class: "turn", tabindex: 0, role: "group", "aria-label": `Turn ${row + 1}, opened` }, made("h3", {}, `Turn ${row + 1}`),
-    made("section", { class: "of-gold", "aria-label": GOLD }, made("h4", {}, GOLD),
-      made("p", {}, ...marksOfGold(mask), ` ${toldOfGold(mask)}. ${whyGold(dialogue, row)}`)));
+    ...(model.labelled ? [made("section", { class: "of-gold", "aria-label": GOLD }, made("h4", {}, GOLD),
+      made("p", {}, ...marksOfGold(mask), ` ${toldOfGold(mask)}. ${whyGold(dialogue, row)}`))] : []));
   if (turn < 0) panel.append(made("p", {}, "No system is asked about this row."));
   else panel.append(...state.systems.map(index => opened(model.systems[index], dialogue, row, lines)));
   return panel;
