@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
+from cradle_lib.corpus import forms
 from cradle_lib.corpus.dialogue import Corpus, valid_unicode
-from cradle_lib.corpus.forms import ABOUT, NAMED, SEPARATORS, TABLE, TRANSCRIPT, TURN, read_source
 from cradle_lib.corpus.release import COLUMNS, build_corpus, read_mask, whole_number, write_release
 from cradle_lib.corpus.tables import brief
 from cradle_lib.errors import CorpusError
@@ -105,18 +105,18 @@ def convert(
         raise CorpusError(f"consecutive is {brief(consecutive)}, expected joined or turns")
     if target is not None and target.resolve() == path.resolve():
         raise CorpusError("is the file to convert", path=target, hint="Name another file.")
-    source = read_source(path, encoding)
+    source = forms.read_source(path, encoding)
     if source.messages.empty:
         raise CorpusError("there are no messages", path=path, hint="Export it again.")
-    turn = dialogue if dialogue == "file" else None if source.form == TABLE else TURN
+    turn = dialogue if dialogue == "file" else None if source.form == forms.TABLE else forms.TURN
     options = {"text": text, "speaker": speaker, "dialogue": dialogue, "labels": labels}
     given = {"User": user, "Listener": listener, None: leave_out}
     names = {*user, *listener, *leave_out} if user and listener else None
     notes: Counter[str] = Counter()
     try:
         columns = _find_columns(source.messages, options | {"turn": turn})
-        rows = _read_rows(source.messages, columns, names, notes)
-        lines = source.form == TRANSCRIPT and rows["key"].nunique() > 1
+        rows = _read_rows(source, columns, names, notes)
+        lines = source.form == forms.TRANSCRIPT and rows["key"].nunique() > 1
         if lines and rows["dialogue"].is_unique:
             hint = "If the file is one dialogue: --dialogue file. Otherwise delete blank lines."
             raise CorpusError("each dialogue has one line", hint=hint)
@@ -149,10 +149,10 @@ def other_form(path: Path) -> str | None:
         format with a mistake.
     """
     try:
-        source = read_source(path)
+        source = forms.read_source(path)
         names = {*map(_key, source.messages)}
         has_speaker = not names.isdisjoint(_COLUMNS["speaker"].split())
-        if source.form == TABLE and (names >= {*COLUMNS} or not has_speaker):
+        if source.form == forms.TABLE and (names >= {*COLUMNS} or not has_speaker):
             convert(path)
     except CorpusError:
         return None
@@ -175,14 +175,20 @@ def _find_columns(messages: pd.DataFrame, options: Mapping[str, str | None]) -> 
             continue
         names = [_key(option)] if option else usual.split()
         if kind == "dialogue":
-            names += [f"{ABOUT}{name}" for name in (*names, "id")]
+            names += [f"{forms.ABOUT}{name}" for name in (*names, "id")]
         fitting = [c for c in columns if c == option] or [c for c in columns if _key(c) in names]
         if len(fitting) > 1 or (not fitting and (option or kind == "text")):
             problem = f"{len(fitting)} columns could be the {kind}, expected one"
             hint = "Keep one." if kind == "turn" else f"Name it: --{kind} COLUMN."
-            if not fitting and any(mark in column for column in columns for mark in SEPARATORS):
+            if not fitting and any(
+                mark in column for column in columns for mark in forms.SEPARATORS
+            ):
                 hint += " Put quotes around a column name that contains a separator."
             raise CorpusError(f"{problem}; found {', '.join(fitting or columns):.200}", hint=hint)
+        if fitting and fitting[0].startswith(forms.ABOUT) and kind != "dialogue":
+            problem = f"{fitting[0]} is a field of the dialogue, and not of each message"
+            hint = "Move it into the messages. To leave labels out: --labels none."
+            raise CorpusError(problem, hint=hint)
         if fitting:
             found[kind] = fitting[0]
     if options["dialogue"] != "file" and found.keys().isdisjoint(("dialogue", "turn")):
@@ -200,7 +206,7 @@ def _find_columns(messages: pd.DataFrame, options: Mapping[str, str | None]) -> 
 
 
 def _read_rows(
-    messages: pd.DataFrame,
+    source: forms.Source,
     columns: Mapping[str, str],
     names: set[str] | None,
     notes: Counter[str],
@@ -213,7 +219,7 @@ def _read_rows(
         One row per message with the columns ``row``, ``dialogue`` (its number), ``id`` if it has
         one, ``speaker``, ``key`` (the speaker without its spelling), ``text`` and ``mask``.
     """
-    texts, masks = [], []
+    messages, texts, masks = source.messages, [], []
     for row, message in zip(messages.index, messages.to_dict("records"), strict=True):
         try:
             texts.append(_read_text(message[columns["text"]], notes))
@@ -231,18 +237,20 @@ def _read_rows(
         cells = messages[columns["speaker"]].fillna("")
         rows["speaker"] = [valid_unicode(str(cell)).strip() for cell in cells]
     else:
-        named = rows["text"].str.extract(NAMED)
+        named = rows["text"].str.extract(forms.NAMED)
         if names is not None:
             named = named.where(named[0].map(_key).isin([*map(_key, names)]))
         rows["text"] = named[1].fillna(rows["text"])
         rows["speaker"] = named[0].groupby(rows["dialogue"]).ffill().fillna("").str.strip()
     rows["text"] = rows["text"].str.strip()
     rows["key"] = rows["speaker"].map(_key)
-    hint = (
-        "Fill it in, or name the column: --speaker COLUMN. A blank line in a transcript ends a "
-        "dialogue, unless --dialogue file is given."
-    )
-    _refuse(rows, rows["key"] == "", "no speaker is named", hint)
+    problem, hint = "no speaker is named", "Fill it in."
+    if source.form == forms.TRANSCRIPT:
+        hint = "A blank line ends a dialogue. If the file is one dialogue: --dialogue file."
+    elif "speaker" not in columns:
+        problem = f"no column names the speaker; found {', '.join(map(str, messages)):.200}"
+        hint = "Name it: --speaker COLUMN."
+    _refuse(rows, rows["key"] == "", problem, hint)
     return rows
 
 
@@ -302,8 +310,11 @@ def _find_roles(
     times = Counter(usual.values())
     unknown = [key for key, role in usual.items() if role not in free or times[role] > 1]
     if unknown or "User" not in (roles | usual).values():
+        unclear = "nobody is the User"
+        if unknown:
+            unclear = f"can't tell if {' or '.join(first['speaker'][unknown])} is User or Listener"
         raise CorpusError(
-            f"can't tell User and Listener: found {shown or 'no message'}",
+            f"{unclear:.200}; found {shown or 'no message'}",
             row=first["row"][unknown[0]] if unknown else None,
             hint="Say who is who: --user NAME, --listener NAME or --leave-out NAME; each may be "
             "given several times.",
