@@ -87,5 +87,5 @@ def printable(text: str, most: int = LONGEST) -> str:
     if text.isprintable():
         return text
     return "".join(
-        mark if mark.isprintable() or mark in "\n\t" else repr(mark)[1:-1] for mark in text
+        char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text
     )

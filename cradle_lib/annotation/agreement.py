@@ -195,7 +195,7 @@ def _measures(totals: Floats, distance: Floats) -> Floats:
     or every label, is absent, except for the exact match of whole sets.
     """
     ends = np.cumsum([1, 1, 1, 3 * _SIZE, len(WINDOWS) * _SIZE])
-    turns, exact, apart, cells, matched, histogram = np.split(totals, ends, axis=-1)
+    turns, exact, masi_sum, cells, matched, histogram = np.split(totals, ends, axis=-1)
     cells, matched = (
         _with_sum(part.reshape(*part.shape[:-1], _SIZE, -1)) for part in (cells, matched)
     )
@@ -230,7 +230,7 @@ def _measures(totals: Floats, distance: Floats) -> Floats:
     size = histogram.sum(axis=-1)
     nominal = size**2 - (histogram**2).sum(axis=-1)
     masi = ((histogram @ distance) * histogram).sum(axis=-1)
-    differing = (turns - exact)[..., 0], apart[..., 0]
+    differing = (turns - exact)[..., 0], masi_sum[..., 0]
     for name, disagreement, spread in zip(
         ("alpha", "alpha_masi"), differing, (nominal, masi), strict=True
     ):

@@ -100,7 +100,7 @@ class Tallies(NamedTuple):
     Attributes:
         turns: Number of units. Shape (D,).
         exact: Units on which both sets are equal. Shape (D,).
-        apart: MASI distance between the two, summed over units. Shape (D,).
+        masi_sum: MASI distance between the two sets, summed over units. Shape (D,).
         cells: For each label, units on which both gave it, only the first did, and only
             the second did. Shape (D, 16, 3).
         matched: For each label and window of :data:`WINDOWS`, the largest number of
@@ -111,7 +111,7 @@ class Tallies(NamedTuple):
 
     turns: Ints
     exact: Ints
-    apart: Floats
+    masi_sum: Floats
     cells: Ints
     matched: Ints
     histogram: Ints
@@ -142,7 +142,7 @@ def tally(chosen: Sequence[Pair], units: Units) -> Tallies:
     return Tallies(
         turns=np.bincount(owner, minlength=n),
         exact=np.bincount(owner[index[0] == index[1]], minlength=n),
-        apart=np.bincount(owner, distance[index[0], index[1]], n).astype(np.float64),
+        masi_sum=np.bincount(owner, distance[index[0], index[1]], n).astype(np.float64),
         cells=np.stack([label_counts(m, dialogue_of, n) for m in cells], axis=-1),
         matched=_matched(
             label_positions(one, dialogue_of, position),

@@ -74,20 +74,20 @@ def find_quirks(corpus: Corpus) -> list[str]:
         text of a dialogue.
     """
 
-    def where(odd: Callable[[Turn], bool]) -> list[str]:
-        return [f"{d.id}, turn {turn.turn_id}" for d in corpus for turn in d.turns if odd(turn)]
+    def where(unusual: Callable[[Turn], bool]) -> list[str]:
+        return [f"{d.id}, turn {turn.turn_id}" for d in corpus for turn in d.turns if unusual(turn)]
 
     texts: dict[tuple[str, ...], str] = {}
-    doubles = []
+    duplicates = []
     for dialogue in corpus:
         first = texts.setdefault(tuple(turn.text for turn in dialogue.turns), dialogue.id)
         if first != dialogue.id:
-            doubles.append(f"{dialogue.id}, a copy of {first}")
+            duplicates.append(f"{dialogue.id}, a copy of {first}")
     found = {
         "dialogues without a user turn, where no model is asked": [
             dialogue.id for dialogue in corpus if not dialogue.user_turns
         ],
-        "dialogues with the same text as an earlier one": doubles,
+        "dialogues with the same text as an earlier one": duplicates,
         "rows without a speaker, which continue the row above": where(lambda t: t.continues),
         "rows without any text": where(lambda t: not t.text),
         "labels on rows where no model is asked": where(lambda t: bool(t.mask) and not t.asked),

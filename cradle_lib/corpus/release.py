@@ -167,14 +167,14 @@ def _turn_id(cell: Any, dialogues: Sequence[Sequence[Turn]]) -> int:
 def _turn(row: int, turn_id: int, text: Any, cell: Any, above: Sequence[Turn]) -> Turn:
     if not isinstance(text, str):
         raise CorpusError(f"text is {brief(text)}, expected text")
-    said = _SPEAKER.fullmatch(text)
+    match = _SPEAKER.fullmatch(text)
     speaker: Speaker
-    if said:
-        speaker = "User" if said[1] == "User" else "Listener"
-        words = said[2]
-    elif slip := misspelt_speaker(text):
+    if match:
+        speaker = "User" if match[1] == "User" else "Listener"
+        words = match[2]
+    elif misspelt := misspelt_speaker(text):
         raise CorpusError(
-            f"found {brief(slip)}, expected 'User:' or 'Listener:'",
+            f"found {brief(misspelt)}, expected 'User:' or 'Listener:'",
             hint="Correct the row, which would otherwise continue the turn above.",
         )
     elif not above:
@@ -184,7 +184,7 @@ def _turn(row: int, turn_id: int, text: Any, cell: Any, above: Sequence[Turn]) -
         )
     else:
         speaker, words = above[-1].speaker, text
-    return Turn(row, turn_id, speaker, words.strip(), read_mask(cell), continues=said is None)
+    return Turn(row, turn_id, speaker, words.strip(), read_mask(cell), continues=match is None)
 
 
 def misspelt_speaker(text: str) -> str | None:
@@ -201,7 +201,7 @@ def misspelt_speaker(text: str) -> str | None:
     if colon is None or _SPEAKER.match(text):
         return None
     name = unicodedata.normalize("NFKC", text[: colon.start()])
-    letters = "".join(mark for mark in name if unicodedata.category(mark)[0] not in "CMZ")
+    letters = "".join(char for char in name if unicodedata.category(char)[0] not in "CMZ")
     return text[: colon.end()].lstrip() if letters.casefold() in ("user", "listener") else None
 
 

@@ -1,7 +1,7 @@
 """Alarm burden: how many predictions people would have to review, and how many are wrong.
 
 A model that predicts every label on every turn finds everything and is useless. These metrics
-measure the effort of reviewing its predictions, and how much of it is wasted. A corpus has no
+measure the effort of reviewing a model's predictions, and how much of it is wasted. A corpus has no
 timestamps, so alarms per hour can't be computed.
 
 Metrics, from predictions at turn level:

@@ -62,11 +62,15 @@ def annotator_pairs(annotations: Annotations) -> tuple[Corpus, list[Predictions]
         CorpusError: If a dialogue does not have two annotators, or there are none.
     """
     found = pairs(annotations)
-    of = {name: both for two in found for name, both in zip(two.dialogues, two.masks, strict=True)}
+    masks_of = {
+        name: both for two in found for name, both in zip(two.dialogues, two.masks, strict=True)
+    }
     own = annotations.corpus
-    labelled = own.subset([p for p, d in enumerate(own) if d.id in of], f"{own.name}, by people")
+    labelled = own.subset(
+        [p for p, d in enumerate(own) if d.id in masks_of], f"{own.name}, by people"
+    )
     corpus = replace(
-        labelled, dialogues=tuple(d.relabelled(of[d.id][0].tolist()) for d in labelled)
+        labelled, dialogues=tuple(d.relabelled(masks_of[d.id][0].tolist()) for d in labelled)
     )
     given: dict[str, dict[str, Sequence[int]]] = {}
     for two in found:

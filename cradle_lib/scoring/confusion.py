@@ -2,7 +2,7 @@
 
 Labels of a turn are paired as :mod:`~cradle_lib.scoring.label_pairs` describes. Every gold label is
 in exactly one cell, so a row sums to its label's occurrences. On the test split nearly every
-labelled turn has a single label, which is paired with the single prediction.
+labelled turn has a single label, so a pair is usually that label and the prediction.
 
 The other pairing, ``all``, pairs each gold label of a turn with each prediction on the turn, with
 ``none`` for an empty set. A row then sums to more than its label's occurrences if a turn has

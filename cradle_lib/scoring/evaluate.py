@@ -81,7 +81,7 @@ class Evaluation:
     def notes(self) -> tuple[str, ...]:
         """Notes for display below the scores: the settings, and labels that are never gold."""
         notes = [f"In words: {self.signature.long()}."]
-        absent = sum(not times for times in self.support.values())
+        absent = sum(not support for support in self.support.values())
         if self.undefined_because:
             notes.append(f"{self.undefined_because}: precision, recall and F1 are not defined.")
         elif absent and not self.signature.zero_division:
@@ -206,16 +206,18 @@ def evaluate(
 
 def _label_estimates(found: Scores, counts: Counts, *, intervals: bool) -> dict[str, Estimate]:
     """Adds Wilson intervals to scores of labels; they keep their coverage for rare labels."""
-    ends = {}
+    bounds = {}
     if intervals:
         tp, fp, fn = np.moveaxis(tallies_at(counts.rows, counts.level), -1, 0)
-        ends = {
+        bounds = {
             "precision": wilson(tp, tp + fp),
             "recall": wilson(tp, tp + fn),
             "f1": wilson_f1(tp, fp + fn),
         }
     undefined = (np.full_like(found.f1, np.nan),) * 2
-    return {name: Estimate(getattr(found, name), *ends.get(name, undefined)) for name in PER_LABEL}
+    return {
+        name: Estimate(getattr(found, name), *bounds.get(name, undefined)) for name in PER_LABEL
+    }
 
 
 def signature_of(

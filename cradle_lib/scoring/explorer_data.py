@@ -199,8 +199,8 @@ def _places(corpus: Corpus, run: Predictions) -> NDArray[np.int64]:
     if run.corpus is corpus:
         return np.arange(len(corpus.gold))
     starts = np.searchsorted(corpus.dialogue_of, np.arange(len(corpus) + 1))
-    of = {dialogue.id: place for place, dialogue in enumerate(corpus)}
-    covered = [of[dialogue.id] for dialogue in run.corpus]
+    place_of = {dialogue.id: place for place, dialogue in enumerate(corpus)}
+    covered = [place_of[dialogue.id] for dialogue in run.corpus]
     return np.concatenate([np.arange(*starts[i : i + 2]) for i in covered])
 
 

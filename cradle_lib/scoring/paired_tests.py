@@ -13,8 +13,8 @@ and after. The standard error is that of a ratio of sums over dialogues: with F 
 dialogue with t true positives and s gold labels and predictions moves F by (2 t - F s) / S.
 
 Swaps can't give a p-value below 1 / (1 + R). If no swap reaches the observed difference, p is the
-two-sided tail of Student's t distribution if that is smaller: the limit of the studentised
-difference. Its degrees of freedom are the number of discordant dialogues minus one.
+two-sided tail of Student's t distribution if that is smaller, because t approaches this
+distribution. Its degrees of freedom are the number of discordant dialogues minus one.
 
 Interval. All differences that the same test would not reject: d -/+ q se(d), with q the 95th
 percentile of |t*|. So 0 is outside it if and only if p, before any correction, is below 0.05.
@@ -113,21 +113,21 @@ def _test(
         swapped = np.add.reduceat(swaps.T[by_kind], starts, axis=0)
         t = _quotient(*_studentised(kinds, sizes - swapped, swapped, zero_division))
         found.append(np.abs(t))
-    moved = np.concatenate(found)
+    permuted = np.concatenate(found)
     observed = abs(float(_quotient(difference, error)))
-    hits = int(np.count_nonzero(moved >= observed - _ROUNDING))
+    hits = int(np.count_nonzero(permuted >= observed - _ROUNDING))
     discordant = int((differing[:, 0] != differing[:, 1]).any(axis=(1, 2)).sum())
     p = (1 + hits) / (1 + permutations)
     # With a standard error of 0, t is infinite and has no tail.
     if hits == 0 and discordant > 1 and np.isfinite(observed):
         p = min(p, float(2 * student.sf(observed, discordant - 1)))
-    # Number of swaps that reach a difference with p = 0.05; 0 with too few permutations.
+    # Smallest number of hits at which p is 0.05 or more; 0 if there are too few permutations.
     enough = math.ceil(round((1 - CONFIDENCE) * (1 + permutations), 6)) - 1
     reach = math.inf
     if error <= _ROUNDING:
         reach = math.nan
     elif enough:
-        reach = float(error * (-np.sort(-moved)[enough - 1] + 2 * _ROUNDING))
+        reach = float(error * (-np.sort(-permuted)[enough - 1] + 2 * _ROUNDING))
     low, high = np.maximum(difference - reach, -1), np.minimum(difference + reach, 1)
     return PairedTest(float(difference), float(low), float(high), float(error), p, discordant)
 
@@ -154,8 +154,8 @@ def _studentised(
 
 def _quotient(difference: Floats, error: Floats) -> Floats:
     """Divides a difference by its standard error; x/0 is infinite, and 0/0 is 0."""
-    still = np.where(np.abs(difference) > _ROUNDING, np.copysign(np.inf, difference), 0.0)
-    return np.where(error > _ROUNDING, ratio(difference, error), still)
+    degenerate = np.where(np.abs(difference) > _ROUNDING, np.copysign(np.inf, difference), 0.0)
+    return np.where(error > _ROUNDING, ratio(difference, error), degenerate)
 
 
 def _f1_counts(counts: Counts) -> Floats:
