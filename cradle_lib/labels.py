@@ -131,7 +131,7 @@ def parse(text: str) -> int:
 
 
 def format_prediction(mask: int, *, usable: bool) -> str:
-    """Writes what an answer predicts: labels, ``none``, or that it is unusable."""
+    """Writes the prediction of an answer: labels, ``none`` or ``unusable answer``."""
     return format_mask(mask) if usable else UNUSABLE
 
 

@@ -35,8 +35,8 @@ def protocol_warnings(annotations: Annotations) -> pd.DataFrame:
 
     Returns:
         One row for each warning: ``dialogue`` (str), ``turn`` (int), ``annotator`` (categorical:
-        everybody who annotated), ``kind`` (categorical: ``repeated``, ``late alert`` or ``not a
-        user turn``) and ``message`` (str).
+        all annotators), ``kind`` (categorical: ``repeated``, ``late alert`` or ``not a user turn``)
+        and ``message`` (str).
     """
     found = [
         (entry.dialogue, turn, entry.annotator, kind, message)

@@ -39,7 +39,7 @@ class Turn:
         row: Zero-based row in the file.
         turn_id: Zero-based position in the dialogue.
         speaker: Who speaks; a continuation has the speaker of the row above.
-        text: What is said, without the speaker's name.
+        text: The text without the speaker's name.
         mask: The gold labels on this row.
         continues: Whether the row continues the utterance above it.
     """
@@ -197,7 +197,7 @@ class Corpus:
             - ``position`` (Int64): number of the user turn in the dialogue, from 1; missing for
               rows about which no model is asked.
             - ``row`` (int): row in the file, from 0.
-            - ``speaker`` (str): ``User`` or ``Listener``; ``text`` (str): what is said.
+            - ``speaker`` (str): ``User`` or ``Listener``; ``text`` (str): the text without it.
             - ``labels`` (str): gold labels joined by ``; ``, or ``none``; ``mask`` (uint16): the
               same as bits.
             - ``scenario``, ``timing`` (str): those of the dialogue, if the corpus has them.

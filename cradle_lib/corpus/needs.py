@@ -49,5 +49,5 @@ def unmet(corpus: Corpus, need: Need) -> str | None:
     if need == "unlabelled turns" and gold.all():
         return f"Every user turn of {corpus.name} has a gold label"
     if need in _META and not any(corpus.meta.get(need, ())):
-        return f"{corpus.name} does not say the {_META[need]} of a dialogue"
+        return f"{corpus.name} does not state the {_META[need]} of its dialogues"
     return None

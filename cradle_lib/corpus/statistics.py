@@ -138,7 +138,7 @@ def corpus_statistics(corpus: Corpus) -> pd.DataFrame:
         ("dialogues", "Dialogues", len(dialogues), "count"),
         ("turns", "Turns", dialogues["turns"].sum(), "count"),
         ("user_turns", "User turns, on which a model is asked", asked, "count"),
-        ("mean_turns", "Turns in a dialogue, mean", dialogues["turns"].mean(), "number"),
+        ("mean_turns", "Turns per dialogue, mean", dialogues["turns"].mean(), "number"),
         ("labels", "Labels", len(occurrences), "count"),
         ("ongoing_share", "Labels that are ongoing (%)", 1 - past.mean(), "share"),
         ("dialogues_with_alert", "Dialogues with an alert", alert.sum(), "count"),
@@ -150,7 +150,7 @@ def corpus_statistics(corpus: Corpus) -> pd.DataFrame:
     ]
     for name in ("labels", "alerts", "confirms"):
         density = dialogues[name]
-        key, meaning = f"{name}_per_dialogue", f"Different {name} in a dialogue"
+        key, meaning = f"{name}_per_dialogue", f"Distinct {name} per dialogue"
         rows += [
             (f"{key}_mean", f"{meaning}, mean", density.mean(), "number"),
             (f"{key}_sd", f"{meaning}, standard deviation", density.std(ddof=0), "number"),

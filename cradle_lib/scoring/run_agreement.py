@@ -55,9 +55,9 @@ def run_agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
         - ``same question``: turns on which both received the same prompt. Prompts differ after an
           earlier flip, or if the template or corpus differs.
-        - ``same text``, ``one begins the other``, ``same line``, ``other line``: turns whose raw
-          texts are equal, whose first line is equal and one text is a prefix of the other, of which
-          only the first line is equal, or whose first lines differ.
+        - Turns by their raw texts: ``same text``; ``one begins the other`` (the first lines are
+          equal, and one text is a prefix of the other); ``same line`` (only the first lines are
+          equal); ``other line`` (the first lines differ).
         - ``same outcome``, ``same tags`` (labels): turns; ``neither read``: turns on which neither
           answer could be parsed, so that both predict nothing.
         - ``flipped turns``: turns whose labels or outcome differ; ``first flips``: those with the
