@@ -25,7 +25,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from cradle_extras.inspect.log import ANSWERS, overall_scores, read_answers, shown
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection.api.replies import finished, one_line
+from cradle_lib.detection.api.replies import completed_answer, one_line
 from cradle_lib.detection.journal import to_line
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.predictions import aligned
@@ -125,7 +125,7 @@ def answer_of(output: ModelOutput) -> Answer:
         problem = f"the model's provider reports an error: {one_line(output.error)}"
         return Answer("", Outcome.FAILED, problem, seconds=output.time or 0.0)
     declined = "content filter" if ended == "content_filter" else None
-    answer = finished(
+    answer = completed_answer(
         text, "stop_reason", ended, _ENDINGS, declined=declined, served=output.model, **counts
     )
     return replace(answer, seconds=output.time or 0.0)

@@ -391,7 +391,7 @@ def _drive(
 
     if isinstance(engine, Remote) and model.prices is not None:
         # A call that may be charged is recorded in the journal, even if it is retried.
-        engine.lost = charge
+        engine.on_lost_call = charge
     report(now)
     if budget is not None and waiting:
         budget.check()

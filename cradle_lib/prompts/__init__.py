@@ -1,4 +1,4 @@
-"""Prompt templates: what a model is told, kept as text files."""
+"""Prompt templates, stored as text files."""
 
 from cradle_lib.prompts.template import (
     DETECTION_SLOTS,

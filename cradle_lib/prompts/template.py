@@ -1,9 +1,8 @@
-"""Prompt templates: plain text files with named slots, and their one loader.
+"""Prompt templates: plain text files with named slots, and their loader.
 
-A slot is a word in braces, such as ``{history}``. Other braces are ordinary text.
-A template is cut at its slots once, when it is loaded, and filled by joining the
-pieces: what is put into a slot is never read as a template again, so braces in a
-dialogue mean nothing.
+A slot is a word in braces, such as ``{history}``. Other braces are ordinary text. A
+template is split at its slots when it is loaded, and filled by joining the pieces.
+Values are never parsed as templates, so braces in a dialogue have no effect.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ class Template:
     """A prompt with slots.
 
     Attributes:
-        name: What the registry calls it.
+        name: Its name in the registry.
         text: The whole template, with its slots.
         pieces: The text between the slots, one piece more than there are slots.
-        slots: The slots' names, in the order in which they stand.
+        slots: The slots' names, in order of appearance.
     """
 
     name: str
@@ -55,7 +54,7 @@ class Template:
     def fill(self, **values: str) -> str:
         """Puts values into the slots.
 
-        A line that holds nothing but an empty slot is dropped, so that a dialogue
+        A line that consists only of an empty slot is dropped, so that a dialogue
         without history starts without a blank line.
 
         Args:
@@ -70,7 +69,7 @@ class Template:
         if values.keys() != set(self.slots):
             raise RegistryError(
                 f"prompt template {self.name!r}: values for {_listed(values)} were given, "
-                f"the template has slots {_listed(dict.fromkeys(self.slots))}"
+                f"but the template has slots {_listed(dict.fromkeys(self.slots))}"
             )
         parts = [self.pieces[0]]
         for slot, piece in zip(self.slots, self.pieces[1:], strict=True):
@@ -83,10 +82,10 @@ class Template:
 def parse_template(
     name: str, text: str, slots: frozenset[str] | None = DETECTION_SLOTS
 ) -> Template:
-    """Cuts a text at its slots.
+    """Splits a text at its slots.
 
     Args:
-        name: What the template is called in messages.
+        name: The template's name, for messages.
         text: The template.
         slots: The slots that it must have, each exactly once; ``None`` for any.
 
@@ -94,14 +93,14 @@ def parse_template(
         The template.
 
     Raises:
-        RegistryError: If a slot is missing, unknown or doubled.
+        RegistryError: If a slot is missing, unknown or repeated.
     """
     found = _SLOT.findall(text)
     if slots is not None:
         for problem, names in (
             ("lacks the slot", sorted(slots - set(found))),
             ("has an unknown slot", sorted(set(found) - slots)),
-            ("has twice the slot", sorted({slot for slot in found if found.count(slot) > 1})),
+            ("repeats the slot", sorted({slot for slot in found if found.count(slot) > 1})),
         ):
             if names:
                 raise RegistryError(
@@ -117,7 +116,7 @@ def load_template(name: str, slots: frozenset[str] | None = DETECTION_SLOTS) -> 
 
     Args:
         name: For instance ``turn`` (the paper's layout), ``append`` (the current turn
-            is simply the last line), or the name of a file of your own without ``.txt``.
+            is the last line), or the name of your own file without ``.txt``.
         slots: The slots that it must have; ``None`` for any.
 
     Returns:
@@ -137,7 +136,7 @@ def load_template(name: str, slots: frozenset[str] | None = DETECTION_SLOTS) -> 
 
 
 def template_files() -> dict[str, Path]:
-    """Lists the templates: name to file, shipped ones first; a shipped name can't be taken."""
+    """Maps template names to files; shipped templates come first and can't be overridden."""
     files: dict[str, Path] = {}
     for folder in (SHIPPED, paths.PROMPTS):
         for path in visible_files(folder, "*.txt"):
@@ -152,7 +151,7 @@ def text_hash(text: str) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Reads a file in UTF-8, or refuses it with its name."""
+    """Reads a UTF-8 file; an error names the file."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

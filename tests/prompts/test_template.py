@@ -29,7 +29,7 @@ def own_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("{history}", r"lacks the slot \{current_turn\}"),
         ("{history} {current_turn} {name}", r"unknown slot \{name\}"),
-        ("{history} {history} {current_turn}", r"has twice the slot \{history\}"),
+        ("{history} {history} {current_turn}", r"repeats the slot \{history\}"),
     ],
 )
 def test_missing_unknown_and_doubled_slots_are_errors(text: str, message: str) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cradle_lib.detection.api.client import Remote
-from cradle_lib.detection.api.replies import finished, lookup, text_of, tokens, unreadable
+from cradle_lib.detection.api.replies import completed_answer, lookup, text_of, tokens, unreadable
 from cradle_lib.detection.session import Answer, Prompt
 
-# The version that still knows a temperature, which the paper sets to 0; the SDK's own
-# default is newer and answers 400 to it.
+# This version accepts a temperature, which the paper sets to 0. With the SDK's newer default the
+# service answers 400 to it.
 API_VERSION: Final = "2023-06-01"
 _ENDINGS: Final = {
     "end_turn": None,
@@ -20,7 +20,7 @@ _ENDINGS: Final = {
 
 
 class AnthropicMessages(Remote):
-    """Asks any server that speaks the Messages API."""
+    """Asks any server with the Messages API."""
 
     uses = frozenset({"max_new_tokens", "temperature", "seed", "extra"})
     package = "anthropic"
@@ -29,11 +29,11 @@ class AnthropicMessages(Remote):
     path = "/v1/messages"
 
     def headers(self) -> dict[str, Any]:
-        """Names the version of the interface."""
+        """Sets the version of the API."""
         return {"anthropic-version": API_VERSION}
 
     def settings(self) -> dict[str, Any]:
-        """Says what the registry asks for."""
+        """Gives the entry's settings as parameters of a call."""
         return {
             "max_tokens": self.decoding.max_new_tokens,
             "temperature": self.decoding.temperature,
@@ -41,12 +41,12 @@ class AnthropicMessages(Remote):
         }
 
     def messages(self, prompt: Prompt) -> list[dict[str, Any]]:
-        """Divides the text for Anthropic's own endpoint, which caches up to marked blocks.
+        """Divides the text into blocks for the prompt cache of Anthropic's own endpoint.
 
-        The static part and the history end with a mark. Each earlier question's history ends a
-        block too, because the service finds what it cached at the ends of blocks only. Other
-        servers cache whatever beginnings they have seen, and some of them join blocks with a line
-        break, which would change the text: they get no blocks.
+        The static part and the history end with a cache mark. Each earlier question's history also
+        ends a block, because the service looks up cached prefixes only at the ends of blocks. Other
+        servers cache any prefix, and some join blocks with a line break, which would change the
+        text: they get no blocks.
         """
         [message] = prompt.messages
         if self.model.base_url is not None:
@@ -67,7 +67,7 @@ class AnthropicMessages(Remote):
         text, ended = text_of(content), lookup(reply, "stop_reason")
         explained = lookup(reply, "stop_details", "explanation") or "declined"
         served = lookup(reply, "model")
-        return finished(
+        return completed_answer(
             text,
             "stop_reason",
             ended,

@@ -13,9 +13,9 @@ from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
 DOTENV: Final = ".env"
-# Most characters of a key that may be shown in a row, and one.
+# Any part of a key with at least this many characters is removed from texts.
 _PIECE: Final = 8
-# Shorter values are words that local servers ignore, such as "none" or "EMPTY".
+# Shorter values are placeholders that local servers ignore, such as "none" or "EMPTY".
 _SHORTEST: Final = 6
 
 
@@ -23,33 +23,33 @@ def find_key(model: Model) -> str:
     """Looks up a model's key in the environment, or else in ``.env``; empty if it needs none.
 
     Raises:
-        EngineError: If the key is missing, or can't be one.
+        EngineError: If the key is missing, or contains a character that keys never have.
     """
     if model.key is None:
         return ""
     name = model.key.variable
     try:
-        # A dollar sign in a key is a dollar sign.
+        # No interpolation, because a key may contain a dollar sign.
         stored = dotenv_values(Path.cwd() / DOTENV, interpolate=False)
     except UnicodeDecodeError:
         raise EngineError(f"{DOTENV} is not UTF-8. Save it as UTF-8.") from None
     key = (os.environ.get(name) or stored.get(name) or "").strip()
-    place = f" Get a key at {model.key.url}." if model.key.url else ""
+    hint = f" Get a key at {model.key.url}." if model.key.url else ""
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         problem = "contains a character that keys never have" if key else "is not set"
         raise EngineError(
             f"{model.name}: the environment variable {name} {problem}, here or in a file "
-            f"{DOTENV}.{place}"
+            f"{DOTENV}.{hint}"
         )
     return key
 
 
 class Redactor:
-    """Replaces a key in texts by ``[key]``, also a part of the key, in upper or lower case.
+    """Replaces a key, or a part of it, in texts by ``[key]``, ignoring case.
 
     Args:
-        key: The key. No eight characters of it in a row are left in a text. A key shorter than that
-            is replaced as a whole; a word of fewer than six characters is no key and stays.
+        key: The key. No eight consecutive characters of it remain in a text. A shorter key is
+            replaced as a whole; a value of fewer than six characters is not a key and stays.
     """
 
     def __init__(self, key: str) -> None:

@@ -1,12 +1,13 @@
-"""What runs cost: tokens and prices by kind, an upper bound for a run, and a run's budget.
+"""Costs of runs: usage and prices by kind of token, upper bounds, and budgets.
 
 Each kind of token has its own price in ``models.yml``, because the price of cached tokens differs
-even between models of one provider. Money spent is computed from the usage that a service reports.
+even between models of one provider. The cost of a run is computed from the usage that the service
+reports.
 
-Bounds need no tokenizer: under byte-level tokenizers each token is at least one byte of text, so
-that a prompt has at most as many tokens as UTF-8 bytes and :data:`WRAPPING`, and an answer at most
-its limit. English text has about four bytes per token, and most tokens of a run are read from the
-provider's cache, so that the actual cost is far lower.
+Upper bounds need no tokenizer: with byte-level tokenizers a token has at least one byte of text, so
+a prompt has at most as many tokens as UTF-8 bytes plus :data:`MESSAGE_OVERHEAD`, and an answer at
+most its limit. English text has about four bytes per token, and most tokens of a run are read from
+the provider's cache, so the actual cost is far lower.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MILLION: Final = 1_000_000
-# Tokens that a service adds to a message: role markers, and the first words of its template.
-WRAPPING: Final = 256
+# Upper bound of the tokens that a service adds to a message, such as role markers.
+MESSAGE_OVERHEAD: Final = 256
 TurnKey = tuple[str, int]
 _ALL_LABELS: Final = format_mask(sum(BITS.values()))
 _COSTS: Final = (
@@ -52,7 +53,7 @@ class Usage:
     """Tokens by the price that is charged. Each token is in exactly one field.
 
     Attributes:
-        fresh: Prompt tokens that were computed and not kept.
+        fresh: Prompt tokens that were computed and not written to a cache.
         cached: Prompt tokens read from a cache.
         written: Prompt tokens computed and written to a cache.
         output: Tokens of answers, reasoning included.
@@ -104,7 +105,7 @@ def prompt_sizes(
 ) -> dict[TurnKey, int]:
     """Calculates the UTF-8 bytes of each user turn's prompt if every answer is the given one.
 
-    With the default, all labels, they are the most bytes that the prompts can have.
+    The default answer, all labels, gives the maximum sizes.
     """
     sizes = {}
     for dialogue in dialogues:
@@ -116,16 +117,16 @@ def prompt_sizes(
 
 
 def answer_limit(model: Model) -> int:
-    """The most tokens that a model may write in one answer."""
+    """Maximum number of tokens of a model's answer."""
     return (model.decoding or Decoding()).max_new_tokens
 
 
 def highest_cost(model: Model, size: int, answer: str = "") -> float:
-    """Calculates the most dollars that a call can cost.
+    """Calculates the maximum cost of a call in dollars.
 
     Args:
         model: An entry with prices.
-        size: The most UTF-8 bytes of the prompt.
+        size: The maximum size of the prompt in UTF-8 bytes.
         answer: The answer, if it is known, because a service may ignore the limit of its length.
 
     Raises:
@@ -133,28 +134,28 @@ def highest_cost(model: Model, size: int, answer: str = "") -> float:
     """
     if model.prices is None:
         raise EngineError(
-            f"{model.name}: --max-cost needs prices, and the entry {model.id} in models.yml has "
-            "none. Add `prices` with the provider's, their date and source."
+            f"{model.name}: --max-cost needs prices, but the entry {model.id} in models.yml has "
+            "none. Add `prices`: the provider's prices, their date and source."
         )
-    tokens = size + WRAPPING
+    tokens = size + MESSAGE_OVERHEAD
     prompts = (Usage(fresh=tokens), Usage(cached=tokens), Usage(written=tokens))
     output = max(answer_limit(model), len(answer.encode()))
-    dearest = max(prompt.cost(model.prices) for prompt in prompts)
-    return dearest + Usage(output=output).cost(model.prices)
+    highest = max(prompt.cost(model.prices) for prompt in prompts)
+    return highest + Usage(output=output).cost(model.prices)
 
 
 class Budget:
-    """Limits the spending of a run: says when the next call might exceed the limit.
+    """Tracks the cost of a run, and whether the next call might exceed its limit.
 
     If a service reports its usage, that is charged. Otherwise (an answer without usage, a refusal,
     a call that failed after it reached the service) :func:`highest_cost` is charged. Each call in
     flight is assumed to cost as much as the most expensive call of the run. Only calls that were in
-    flight when the process was killed are unknown.
+    flight when the process was killed are not counted.
 
     Args:
         model: The entry of the registry.
-        limit: Most dollars for the run, all its starts together.
-        prompts: The most UTF-8 bytes of the prompt of each user turn.
+        limit: Maximum cost of the run in dollars, over all its starts.
+        prompts: Maximum size of each user turn's prompt in UTF-8 bytes.
         spent: The answers of earlier starts.
 
     Raises:
@@ -172,18 +173,18 @@ class Budget:
         self.spent = 0.0
         self._model, self._prompts = model, prompts
         self._longest = max(prompts.values(), default=0)
-        self.dearest = highest_cost(model, self._longest)
+        self.highest = highest_cost(model, self._longest)
         self._calls = 1
         for prediction in spent:
             self.add(prediction)
 
     def check(self) -> None:
-        """Refuses to start if the limit does not allow one more call.
+        """Checks that the limit allows one more call.
 
         Raises:
-            EngineError: With the money spent, and the highest cost of a call.
+            EngineError: If it does not; the message has the money spent and the cost of a call.
         """
-        if self.spent + self.dearest > self.limit:
+        if self.spent + self.highest > self.limit:
             raise EngineError(f"{self.state}. Give a higher limit to go on.")
 
     @property
@@ -191,7 +192,7 @@ class Budget:
         """Describes the money spent, and the highest cost of the next call."""
         return (
             f"{dollars(self.spent)} of --max-cost {dollars(self.limit)} are spent (calls without "
-            f"reported usage as an upper bound), and one more may cost {dollars(self.dearest)}"
+            f"reported usage as an upper bound), and one more may cost {dollars(self.highest)}"
         )
 
     def add(self, prediction: Prediction) -> None:
@@ -203,18 +204,18 @@ class Budget:
             size = self._prompts.get((prediction.dialogue, prediction.turn), self._longest)
             cost = highest_cost(self._model, size, prediction.answer)
         self.spent += cost
-        self.dearest = max(self.dearest, cost)
+        self.highest = max(self.highest, cost)
 
     def concurrency(self, wanted: int) -> int:
         """Number of calls that may be in flight at the same time; at least one."""
-        affordable = int((self.limit - self.spent) / self.dearest) if self.dearest else wanted
+        affordable = int((self.limit - self.spent) / self.highest) if self.highest else wanted
         self._calls = max(1, min(wanted, affordable))
         return self._calls
 
     @property
     def exhausted(self) -> bool:
-        """Whether a further call beside those in flight could break the limit."""
-        return self.spent + self._calls * self.dearest > self.limit
+        """Whether a further call, together with those in flight, could exceed the limit."""
+        return self.spent + self._calls * self.highest > self.limit
 
 
 # ---- Data frames ---------------------------------------------------------------------------
@@ -230,22 +231,23 @@ def estimate_costs(
     Args:
         dialogues: The dialogues, such as a whole corpus.
         models: Models, or their ids in the registry; if none is given, all entries with prices.
-        history: Whose labels the history shows.
+        history: Labels that the history shows: ``self``, ``gold`` or ``none``.
 
     Returns:
         One row for each model.
 
         - ``system`` (str): its name; ``calls`` (int): user turns.
-        - ``prompt_bytes`` (int): most UTF-8 bytes of all prompts. A token has at least one byte; in
-          English text it has about four.
+        - ``prompt_bytes`` (int): maximum size of all prompts in UTF-8 bytes. A token has at least
+          one byte; in English text it has about four.
         - ``answer_tokens`` (int): tokens of all answers if each reaches its limit.
         - ``input_price``, ``output_price`` (float): dollars per million tokens.
         - ``date``, ``source`` (str): when and where the prices were looked up.
         - ``usual_cost`` (float): dollars if a token has four bytes, an answer ten tokens, and
           nothing is read from a cache.
         - ``highest_cost`` (float): dollars if each byte of a prompt is a token, nothing is read
-          from a cache, and every answer reaches its limit. All columns of prices and costs are
-          empty for a model without prices.
+          from a cache, and every answer reaches its limit.
+
+        Columns of prices and costs are missing values for a model without prices.
 
     Raises:
         RegistryError: If there is no such model or prompt template.
@@ -280,14 +282,14 @@ def run_usage(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
     """Adds up the tokens, the time and the dollars of runs, including repeated calls.
 
     Args:
-        corpus: The corpus that they were over.
+        corpus: The corpus of the runs.
         models: Ids in the registry, or specs; models without a run are left out.
 
     Returns:
         One row for each run.
 
         - ``system`` (str): the model's name.
-        - ``answers`` (int): stored answers; ``silent`` (int): those without token counts, which
+        - ``answers`` (int): stored answers; ``silent`` (int): answers without token counts, which
           the sums leave out.
         - ``prompt_tokens``, ``output_tokens`` (float): tokens of prompts and of answers; NaN if no
           answer has a count, as for baselines.

@@ -1,8 +1,7 @@
-"""The way to a service: its address, the environment's proxy, and trusted certificates.
+"""The connection to a service: its address, the environment's proxy, and trusted certificates.
 
-A proxy may see text and key, so that addresses on this machine or a private network are asked
-directly. For any other host the environment's proxy is used, and the user is told its name before
-agreeing.
+A proxy may see text and key, so addresses on this machine or a private network are called without
+one. For any other host the environment's proxy is used, and the request for consent names it.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 def host_of(model: Model) -> str:
-    """Gives the host that a model behind an API is asked at."""
+    """Gives the host of a model behind an API."""
     return urlsplit(_address(model)).hostname or ""
 
 
 def proxy_of(model: Model) -> str | None:
     """Gives host and port of the proxy that a run uses; ``None`` without one."""
     found = find_proxy(_address(model))
-    return None if found is None else place_of(found)
+    return None if found is None else host_and_port(found)
 
 
 def find_proxy(url: str) -> str | None:
     """Finds the environment's proxy for an address, with user and password if it has them.
 
-    There is none for this machine and private networks, and for hosts in ``no_proxy``.
+    ``None`` for this machine, private networks, and hosts in ``no_proxy``.
 
     Raises:
-        EngineError: If the proxy is of a kind that can't be used.
+        EngineError: If the proxy is not an HTTP or HTTPS proxy.
     """
     parts = urlsplit(url)
     if is_local_address(url) or urllib.request.proxy_bypass(parts.netloc):
@@ -51,13 +50,14 @@ def find_proxy(url: str) -> str | None:
     found = urlsplit(proxy)
     if found.scheme not in ("http", "https") or not found.hostname:
         raise EngineError(
-            f"the environment's proxy for {parts.hostname}, {found.scheme}://{place_of(proxy)}, is "
-            "not of the kind http or https. Set another one, or name the host in no_proxy."
+            f"the environment's proxy for {parts.hostname}, {found.scheme}://"
+            f"{host_and_port(proxy)}, is neither an HTTP nor an HTTPS proxy. Set another one, or "
+            "name the host in no_proxy."
         )
     return proxy
 
 
-def place_of(url: str) -> str:
+def host_and_port(url: str) -> str:
     """Gives host and port of an address, without user or password."""
     return urlsplit(url).netloc.rpartition("@")[2]
 
@@ -66,11 +66,11 @@ def _address(model: Model) -> str:
     return model.base_url or find_engine(model.engine).endpoint
 
 
-def tls_for(base: str, proxy: str | None) -> ssl.SSLContext:
-    """Makes the TLS context for an endpoint and the way to it.
+def tls_context(base: str, proxy: str | None) -> ssl.SSLContext:
+    """Makes the TLS context for an endpoint and its proxy.
 
-    Certificates are loaded only if the endpoint or its proxy is asked by HTTPS. Otherwise the
-    context trusts nobody, and the environment's certificates can't stop the run.
+    Certificates are loaded only if the endpoint or its proxy uses HTTPS. Otherwise the context
+    trusts no certificate, and the environment's certificates can't stop the run.
 
     Raises:
         EngineError: If the environment names certificates that can't be loaded.

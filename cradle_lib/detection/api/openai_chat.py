@@ -6,16 +6,16 @@ from typing import Any, Final
 
 from cradle_lib.detection.api.client import Remote
 from cradle_lib.detection.api.network import host_of
-from cradle_lib.detection.api.replies import finished, lookup, text_of, tokens, unreadable
+from cradle_lib.detection.api.replies import completed_answer, lookup, text_of, tokens, unreadable
 from cradle_lib.detection.session import Answer
 
-# "eos_token" is the word of Text Generation Inference before its version 2.3, "eos" that of
-# Together; Inspect reads the latter as "stop", too.
+# Text Generation Inference before version 2.3 sends "eos_token", Together sends "eos"; Inspect
+# reads the latter as "stop", too.
 _ENDINGS: Final = dict.fromkeys(("stop", "eos", "eos_token", "content_filter"))
 
 
 class OpenAIChat(Remote):
-    """Asks any server that speaks Chat Completions."""
+    """Asks any server with the Chat Completions API."""
 
     uses = frozenset({"max_new_tokens", "temperature", "seed", "chat", "extra"})
     package = "openai"
@@ -25,18 +25,18 @@ class OpenAIChat(Remote):
     listing = "/models"
 
     def headers(self) -> dict[str, Any]:
-        """Sends the account that the environment names to OpenAI only."""
+        """Omits the OpenAI account of the environment in calls to other servers."""
         import openai
 
         account = ("OpenAI-Organization", "OpenAI-Project") if self.model.base_url else ()
         return dict.fromkeys(account, openai.Omit())
 
     def settings(self) -> dict[str, Any]:
-        """Says what the registry asks for.
+        """Gives the entry's settings as parameters of a call.
 
-        OpenAI's newer models, also on Azure, know the limit as ``max_completion_tokens`` only;
-        other servers know ``max_tokens``. Temperature and seed are sent only if the registry
-        sets them.
+        OpenAI's newer models, also on Azure, accept only ``max_completion_tokens`` as the limit;
+        other servers accept ``max_tokens``. Temperature and seed are sent only if the entry sets
+        them.
         """
         own = host_of(self.model).endswith((".openai.com", ".openai.azure.com"))
         return {
@@ -54,10 +54,10 @@ class OpenAIChat(Remote):
             return unreadable(reply, "a chat completion", "choice")
         text, ended = text_of(lookup(message, "content")), lookup(choice, "finish_reason")
         declined = lookup(message, "refusal")
-        # Gemini adds a word of its own: "content_filter: PROHIBITED_CONTENT".
+        # Gemini appends a code: "content_filter: PROHIBITED_CONTENT".
         if isinstance(ended, str) and ended.startswith("content_filter"):
             ended, declined = "content_filter", ended.replace("_", " ", 1)
-        return finished(
+        return completed_answer(
             text,
             "finish_reason",
             ended,
@@ -72,9 +72,9 @@ class OpenAIChat(Remote):
 
 
 def _served(reply: object) -> str | None:
-    """The model's name at the service, its provider and its fingerprint, as far as there are any.
+    """The service's name of the model, its provider and its fingerprint, as far as reported.
 
-    OpenRouter names the provider to which it passed the question.
+    OpenRouter reports the provider to which it forwarded the question.
     """
     names = [lookup(reply, name) for name in ("model", "provider", "system_fingerprint")]
     return " ".join(name for name in names if isinstance(name, str) and name) or None

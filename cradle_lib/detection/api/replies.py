@@ -1,6 +1,6 @@
-"""Reads replies of services as plain JSON, and turns them into answers.
+"""Converts replies of services, as plain JSON, to answers.
 
-Any field may be missing or have another type than its documentation says; none of that ends a run.
+Any field may be missing or have another type than documented; this never ends a run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LONGEST_CONTEXT: Final = 10_000_000
 
 
 def lookup(value: object, *path: str | int) -> Any:
-    """Follows keys and positions into JSON; ``None`` where they lead nowhere."""
+    """Looks up a path of keys and indices in JSON; ``None`` if it does not exist."""
     for step in path:
         if isinstance(value, dict) and isinstance(step, str):
             value = value.get(step)
@@ -42,7 +42,7 @@ def text_of(content: object) -> str:
 
 
 def one_line(text: object) -> str:
-    """Puts a service's words on one line."""
+    """Puts a message of a service on one line."""
     return " ".join(str(text).split())
 
 
@@ -53,7 +53,7 @@ def unreadable(reply: object, expected: str, part: str) -> Answer:
     return Answer("", Outcome.FAILED, f"the answer contains no {part}")
 
 
-def finished(
+def completed_answer(
     text: str,
     field: str,
     ended: object,
@@ -63,27 +63,27 @@ def finished(
     served: str | None = None,
     **counts: int | None,
 ) -> Answer:
-    """Makes the answer of a call that brought one.
+    """Makes the answer of a successful call.
 
-    Only an answer with a known ending counts. A missing ending is accepted and recorded if there is
-    a text, because some servers never say how an answer ended.
+    An answer with an unknown ending is ``failed``. A missing ending is accepted and recorded if
+    there is a text, because some servers never report one.
 
     Args:
-        text: What the model wrote. If it is empty or cut, the answer is unparsed.
-        field: Name of the field that has the ending.
-        ended: The service's word for how the answer ended.
+        text: The model's raw text. If it is empty or cut, the answer is unparsed.
+        field: Name of the field with the ending.
+        ended: The ending that the service reports, such as ``stop``.
         endings: The known endings. Those of cut answers have a reason, such as ``cut at 256
             tokens``; the others ``None``.
-        declined: What the provider says about a refusal, if it is one.
+        declined: The provider's explanation of a refusal, if the answer is one.
         served: As in :class:`.Answer`.
         **counts: ``tokens_in``, all tokens of the prompt; ``tokens_cached`` and
-            ``tokens_written``, parts of them; ``tokens_out``. They are kept if they can be true:
-            none is, as if nothing had been reported, if one is negative or greater than any model's
-            context, if the parts are more than the prompt, or if a prompt or a text has no tokens.
+            ``tokens_written``, parts of them; ``tokens_out``. All are dropped if they are not
+            plausible: if one is negative or greater than any model's context, if the parts exceed
+            the prompt, or if a prompt or a text has no tokens.
     """
     reported = {name: count for name, count in counts.items() if count is not None}
     parts = reported.get("tokens_cached", 0) + reported.get("tokens_written", 0)
-    odd = (
+    implausible = (
         any(not 0 <= count <= LONGEST_CONTEXT for count in reported.values())
         or ("tokens_in" in reported and reported["tokens_in"] < max(parts, 1))
         or (reported.get("tokens_out") == 0 and text != "")
@@ -104,4 +104,4 @@ def finished(
         outcome, reason = Outcome.UNPARSED, "empty answer"
     ending = "missing" if ended is None else None
     answer = Answer(text, outcome, reason, served=served, ending=ending)
-    return answer if odd else replace(answer, **reported)  # type: ignore[arg-type]
+    return answer if implausible else replace(answer, **reported)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The baseline that says nothing: what exact match alone rewards."""
+"""The baseline that always predicts ``none``, which exact match alone rewards."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cradle_lib.labels import NONE
 class AlwaysNone(Sequential):
     """Answers ``none`` to everything.
 
-    Most user turns carry no label, so that its turn-level exact match is high while
-    it finds nobody (84.47 % on the real test split).
+    Most user turns have no label, so its turn-level exact match is high (84.47 % on the real test
+    split) although it detects nothing.
     """
 
     kind = "baseline"

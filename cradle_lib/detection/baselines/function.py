@@ -1,4 +1,4 @@
-"""A Python function as a model: it takes a prompt and gives the text of an answer."""
+"""A Python function as a model: it takes a prompt and returns the text of an answer."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ _NOT_IN_IDS: Final = re.compile(r"[^a-z0-9.]+")
 class Function(Sequential):
     """Calls a function with each :class:`~cradle_lib.detection.Prompt`.
 
-    What it returns is read like a model's answer. If it raises, the turn has failed, with the
-    error as its reason, and the run goes on; if it returns no text, the turn is unparsed.
+    Its return value is parsed like a model's answer. If it raises an exception, the turn is
+    ``failed`` with that reason, and the run continues; if it does not return text, the turn is
+    ``unparsed``.
 
     Args:
         function: Takes a prompt, returns text: a function or another callable object.
-        name: What pages call it; its own name by default.
-        version: What its author calls this state of it: the text does not hold the data and the
-            weights that a function uses.
+        name: Display name; by default the function's own name.
+        version: The author's version of the function, because its source does not contain the data
+            and the weights that it uses.
 
     Attributes:
-        name: What pages call it.
-        source: Its text, or that of the class of another callable object, without indentation;
-            ``None`` if Python does not know it.
+        name: Display name.
+        source: Its source, or that of the class of another callable object, without indentation;
+            ``None`` if Python can't find it.
         code: The checksum of the source, and the version if there is one, such as
             ``sha256:0123456789ab version:2``.
 
@@ -77,7 +78,7 @@ class Function(Sequential):
             raise EngineError(f"{self.name!r}: {faults(error)}. Give another `name=`.") from None
 
     def reply(self, prompt: Prompt) -> Answer:
-        """Asks the function. Whatever it raises, errors of the project included, is a failure."""
+        """Calls the function. Any exception, even a :class:`.CradleError`, fails the turn."""
         try:
             text = self._function(prompt)
         except Exception as error:
@@ -89,7 +90,7 @@ class Function(Sequential):
 
 
 def id_of(name: str) -> str:
-    """Turns a name into an id, as in ``models.yml``; an empty text where nothing is left."""
+    """Converts a name to an id as in ``models.yml``; empty if no character can be kept."""
     parts = (part.strip(".") for part in _NOT_IN_IDS.split(name.lower()))
     return "-".join(filter(None, parts))
 

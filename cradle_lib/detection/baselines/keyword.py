@@ -1,9 +1,9 @@
-"""The keyword baseline: a lexicon that people can edit, with negation and person handling.
+"""The keyword baseline: an editable lexicon, with rules for negation and for other persons.
 
-Sentences are cut into clauses, and a phrase counts only where a clause tells it of the
-user: not after a negation, not in a hypothetical, not with somebody else as its subject.
-Words of time in the sentence choose the state; ongoing wins. A label that the history
-already shows is not given again.
+Sentences are split into clauses. A phrase counts only if its clause states it of the user: not
+after a negation, not in a hypothetical, and not with another person as its subject. Time
+expressions in the sentence select the state; ongoing takes precedence. A label that the history
+already shows is not predicted again.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.labels import ALERT_MASK, BITS, CONFIRM_MASK, CRISIS_TYPES, format_mask
 
 LEXICON: Final = Path(__file__).with_name("lexicon.txt")
-# How many words before a phrase a negation reaches.
+# A negation applies to a phrase if it is among this many words before it.
 REACH: Final = 4
 
 _SENTENCE: Final = re.compile(r"[.!?…\n]+")
 _CLAUSE: Final = re.compile(r"[,;:()\u2013\u2014]+|\s-+\s|\b(?:but|because|although|though)\b")
 _WORD: Final = re.compile(r"[\w'*-]+")
-# A sentence without an end is read in pieces of so many letters, cut between words where there
-# are any: the look back from each phrase would otherwise take a time that grows with its square.
+# Long sentences are read in pieces of at most 1,000 characters, split between words if possible,
+# because the search before each phrase would otherwise take quadratic time.
 _PIECE: Final = re.compile(r".{1,1000}(?:\s|$)|.{1000}", re.DOTALL)
 
 
 class Keyword(Sequential):
-    """Tags a turn by the phrases in it. The checksum of the lexicon is part of the revision."""
+    """Predicts labels from the phrases in a turn. Its revision has the lexicon's checksum."""
 
     kind = "baseline"
     # The checksum that earlier releases computed of the code: existing runs keep their identity.
@@ -53,7 +53,7 @@ class Keyword(Sequential):
         self._any = _pattern([p for name in ("alert", *CRISIS_TYPES) for p in sections[name]])
 
     def reply(self, prompt: Prompt) -> Answer:
-        """Tags the current turn, without what the history already shows."""
+        """Predicts the labels of the current turn, except those that the history already shows."""
         found = self.find(prompt.current) & ~prompt.tagged
         # An event that has been confirmed needs no alert any more.
         if prompt.tagged & CONFIRM_MASK:
@@ -64,12 +64,12 @@ class Keyword(Sequential):
         """Looks for the lexicon's phrases.
 
         Args:
-            text: What the user says in one turn.
+            text: The text of one user turn.
 
         Returns:
-            Mask of the labels found; a confirm silences alerts, and of several types for
-            one turn the more severe one stays (rape over sexual harassment, active over
-            passive ideation).
+            Mask of the labels found. A confirm suppresses alerts, and of two related types only
+            the more severe one is kept (rape over sexual harassment, active over passive
+            ideation).
         """
         mask = 0
         for sentence in _sentences(text):
@@ -81,17 +81,18 @@ class Keyword(Sequential):
             past = bool(self._patterns["past cue"].search(plain)) and not ongoing
             clauses = _CLAUSE.split(plain)
             for name in ("alert", *CRISIS_TYPES):
-                if any(self._tells(name, clause) for clause in clauses):
-                    history = past or (name.lower() in self._past_by_default and not ongoing)
+                if any(self._states(name, clause) for clause in clauses):
+                    in_past = past or (name.lower() in self._past_by_default and not ongoing)
                     stem = name if name == "alert" else f"confirm_{name}"
-                    mask |= BITS[f"{stem}_{'past' if history else 'ongoing'}"]
+                    mask |= BITS[f"{stem}_{'past' if in_past else 'ongoing'}"]
         return _most_severe(mask)
 
-    def _tells(self, name: str, clause: str) -> bool:
-        return any(self._is_own(clause, match) for match in self._patterns[name].finditer(clause))
+    def _states(self, name: str, clause: str) -> bool:
+        matches = self._patterns[name].finditer(clause)
+        return any(self._is_about_user(clause, match) for match in matches)
 
-    def _is_own(self, clause: str, match: re.Match[str]) -> bool:
-        """Whether the clause tells the phrase of the user, as a fact."""
+    def _is_about_user(self, clause: str, match: re.Match[str]) -> bool:
+        """Whether the clause states the phrase of the user, as a fact."""
         before = clause[: match.start()]
         reach = " ".join(_WORD.findall(before)[-REACH:])
         if self._patterns["negation"].search(reach):
@@ -120,7 +121,7 @@ def _most_severe(mask: int) -> int:
 
 
 def _pattern(phrases: list[str]) -> re.Pattern[str]:
-    """Matches any of the phrases as whole words; a star is the rest of a word."""
+    """Matches any of the phrases as whole words; a star matches the rest of a word."""
     ordered = sorted(phrases, key=len, reverse=True)
     alternatives = (
         r"\s+".join(re.escape(word).replace(r"\*", r"[\w'-]*") for word in phrase.lower().split())

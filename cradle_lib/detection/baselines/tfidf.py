@@ -2,8 +2,8 @@
 
 Settings are scikit-learn's plain defaults for text where there is a choice: words and
 pairs of words that occur at least twice, sublinear term frequency, an L2-penalized
-logistic regression with C = 1 and balanced classes, threshold one half. On the real
-release, such a system of others has a turn-level micro F1 of 22.90 (``data/published``).
+logistic regression with C = 1 and balanced classes, threshold one half. A published system
+of this kind has a turn-level micro F1 of 22.90 on the real release (``data/published``).
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _HELD_OUT: Final = ("test", "dev", "validation")
 
 
 class Learner(Engine):
-    """An engine that learns the train split that lies beside the corpus.
+    """An engine that learns from the train split, a file in the folder of the corpus.
 
     Args:
         corpus: The corpus of the run.
 
     Raises:
-        EngineError: If there is no train split beside it.
+        EngineError: If there is no train split.
     """
 
     kind = "baseline"
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:
-        """Makes the engine; it finds its train split beside the corpus."""
+        """Makes the engine and loads the train split."""
         return cls(corpus)
 
     def __init__(self, corpus: Corpus) -> None:
@@ -53,10 +53,10 @@ class Learner(Engine):
 
     @abstractmethod
     def labels(self, prompts: Sequence[Prompt]) -> list[str]:
-        """Gives the label text of each prompt."""
+        """Predicts the label text of each prompt."""
 
     def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
-        """Asks for the next turn of all dialogues at once: scikit-learn is slow turn by turn."""
+        """Predicts the next turns of all dialogues in one batch, which scikit-learn does faster."""
         waiting = list(sessions)
         while prompts := [each.prompt for each in waiting if each.prompt is not None]:
             waiting = [each for each in waiting if each.prompt is not None]
@@ -73,13 +73,13 @@ class Learner(Engine):
 
 
 class Tfidf(Learner):
-    """Tags each turn by itself; see :class:`Learner`."""
+    """Predicts each turn from its own text; see :class:`Learner`."""
 
     # The checksum that earlier releases computed of the code: existing runs keep their identity.
     version = "64da3d15a65e"
 
     def labels(self, prompts: Sequence[Prompt]) -> list[str]:
-        """Labels current turns; the history plays no part."""
+        """Predicts the labels of the current turns; the history is ignored."""
         vectorizer, linear = self._fitted
         return linear.predict(vectorizer.transform([prompt.current for prompt in prompts]))
 
@@ -90,11 +90,11 @@ class Tfidf(Learner):
             for turn in dialogue.user_turns:
                 texts.append(neutralise(dialogue.utterance(turn)))
                 masks.append(turn.mask)
-        vectorizer = word_pairs()
+        vectorizer = make_vectorizer()
         return vectorizer, fit_labels(vectorizer.fit_transform(texts), masks)
 
 
-def word_pairs() -> Any:
+def make_vectorizer() -> Any:
     """Makes the vectorizer: words and pairs of words that occur at least twice."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -106,7 +106,7 @@ class Linear:
     """One logistic regression for each label that could be learned.
 
     Attributes:
-        labels: Position of each in :data:`~cradle_lib.labels.LABELS`.
+        labels: Index of each label in :data:`~cradle_lib.labels.LABELS`.
         weights: Shape (features, labels).
         biases: Shape (labels,).
     """
@@ -116,12 +116,12 @@ class Linear:
     biases: NDArray[np.float64]
 
     def predict(self, features: Any) -> list[str]:
-        """Gives the label text of each turn.
+        """Predicts the label text of each turn.
 
         Args:
-            features: Of the turns. Shape (turns, features).
+            features: Features of the turns. Shape (turns, features).
         """
-        # A probability above one half is a positive sum; one product serves all labels.
+        # A positive sum is a probability above one half; one product computes all labels.
         found = features @ self.weights + self.biases > 0
         return [format_mask(mask) for mask in found @ (1 << np.array(self.labels, dtype=int))]
 
@@ -129,7 +129,7 @@ class Linear:
 def fit_labels(matrix: Any, masks: Sequence[int]) -> Linear:
     """Fits one logistic regression per label.
 
-    Three engines use it: a change of the results needs a new version of each.
+    Three engines use it: if its results change, raise the version of each.
 
     Args:
         matrix: Features of turns. Shape (turns, features).
@@ -150,7 +150,7 @@ def fit_labels(matrix: Any, masks: Sequence[int]) -> Linear:
 
 
 def train_split(corpus: Corpus) -> Corpus:
-    """Finds the train split beside a corpus.
+    """Loads the train split in the folder of a corpus.
 
     Raises:
         EngineError: If there is none.
@@ -160,8 +160,8 @@ def train_split(corpus: Corpus) -> Corpus:
             path = corpus.path.with_name(corpus.path.name.replace(name, "train", 1))
             if path != corpus.path and path.is_file():
                 return load_corpus(str(path))
-    place = f"beside {paths.shown(corpus.path)}" if corpus.path else "in a file"
+    place = f"next to {paths.shown(corpus.path)}" if corpus.path else "in a file"
     raise EngineError(
-        f"this system learns from the train split of {corpus.name}, and there is none {place}. "
-        "Name it like the test split, with 'train' in place of 'test'."
+        f"this system learns from the train split of {corpus.name}, but there is none {place}. "
+        "Name it like the test split, with 'train' instead of 'test'."
     )

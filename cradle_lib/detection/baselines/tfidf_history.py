@@ -1,9 +1,9 @@
-"""The classical baseline with a memory: the current turn, what came before, and its own tags.
+"""The classical baseline with history: the current turn, the earlier turns, and its own tags.
 
 The same words and the same logistic regressions as :mod:`~cradle_lib.detection.baselines.tfidf`,
 with three blocks of features: the words of the current turn, the words of the dialogue before it,
-and the labels that the history shows. It learns with the gold tags in the history, as a language
-model that is fine-tuned does, and answers with its own.
+and the labels that the history shows. It learns with the gold tags in the history, as in the
+fine-tuning of a language model, and predicts with its own tags there.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from cradle_lib.detection.baselines.tfidf import Learner, Linear, fit_labels, word_pairs
+from cradle_lib.detection.baselines.tfidf import Learner, Linear, fit_labels, make_vectorizer
 from cradle_lib.detection.session import TAG, Prompt, gold_questions
 from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
 
 
 class TfidfHistory(Learner):
-    """Tags each turn by its words, those before it and the tags so far; see :class:`.Learner`."""
+    """Predicts each turn from its words, earlier words and earlier tags; see :class:`.Learner`."""
 
     # The checksum that earlier releases computed of the code: existing runs keep their identity.
     version = "930661ba03cd"
 
     def labels(self, prompts: Sequence[Prompt]) -> list[str]:
-        """Labels current turns, with the history and the tags that it shows."""
+        """Predicts the labels of the current turns from the turns and their histories."""
         current, before, linear = self._fitted
         words = current.transform([prompt.current for prompt in prompts])
         said = before.transform([_said_before(prompt) for prompt in prompts])
@@ -41,7 +41,7 @@ class TfidfHistory(Learner):
             for prompt, mask in gold_questions(dialogue, template):
                 prompts.append(prompt)
                 masks.append(mask)
-        current, before = word_pairs(), word_pairs()
+        current, before = make_vectorizer(), make_vectorizer()
         matrix = _joined(
             current.fit_transform([prompt.current for prompt in prompts]),
             before.fit_transform([_said_before(prompt) for prompt in prompts]),
@@ -56,7 +56,7 @@ def _said_before(prompt: Prompt) -> str:
 
 
 def _joined(current: Any, before: Any, tagged: Sequence[int]) -> Any:
-    """Puts the blocks side by side: words now, words before, one column for each label shown."""
+    """Concatenates the features: current words, earlier words, one column for each label shown."""
     from scipy.sparse import csr_matrix, hstack
 
     shown = (np.array(tagged)[:, None] >> np.arange(len(LABELS))) & 1

@@ -18,7 +18,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Outcome, Prediction, Session, make_engine
 from cradle_lib.detection.api import client as service_client
 from cradle_lib.detection.api.client import Remote
-from cradle_lib.detection.api.dispatch import Patience
+from cradle_lib.detection.api.dispatch import RetryPolicy
 from cradle_lib.detection.model import Decoding
 from cradle_lib.prompts import parse_template
 
@@ -32,7 +32,7 @@ SDKS: list[str] = ["openai", "anthropic"]
 TEMPLATE = parse_template("short", "Label.\n{history}\n{current_turn}")
 GOOD: dict[str, Callable[..., Reply]] = {"openai": chat, "anthropic": message}
 # No waiting in tests; a call that hangs is given up soon.
-HURRY = Patience(attempts=3, deadline=20.0, base=0.0, failures=4, connect=0.0)
+HURRY = RetryPolicy(attempts=3, deadline=20.0, base=0.0, failures=4, connect=0.0)
 HELLO = make_corpus([[("User", "Hello.", "none")]])
 
 
@@ -55,20 +55,20 @@ def make_model(engine: str, url: str | None, **decoding: Any) -> Model:
 
 
 def make_remote(
-    model: Model, patience: Patience | None = HURRY, concurrency: int = 2, **options: Any
+    model: Model, policy: RetryPolicy | None = HURRY, concurrency: int = 2, **options: Any
 ) -> Remote:
     engine = make_engine(model, HELLO, Options(concurrency=concurrency, **options))
     assert isinstance(engine, Remote)
-    if patience is not None:
-        engine.patience = patience
+    if policy is not None:
+        engine.policy = policy
     return engine
 
 
-def ask(model: Model, patience: Patience | None = HURRY) -> Prediction:
+def ask(model: Model, policy: RetryPolicy | None = HURRY) -> Prediction:
     """Asks one question."""
     found: list[Prediction] = []
     session = Session(HELLO.dialogues[0], TEMPLATE)
-    make_remote(model, patience).answer_all([session], found.append)
+    make_remote(model, policy).answer_all([session], found.append)
     assert len(found) == 1
     return found[0]
 

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.detection import Outcome, Prediction, read_journal
-from cradle_lib.detection.api.dispatch import Patience
+from cradle_lib.detection.api.dispatch import RetryPolicy
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError
 
@@ -54,7 +54,7 @@ class Start:
         self,
         monkeypatch: pytest.MonkeyPatch,
         handler: Callable[[int], Handler],
-        patience: Patience | None = None,
+        policy: RetryPolicy | None = None,
         dialogues: int = 6,
         turns: int = 4,
         **options: Any,
@@ -64,7 +64,7 @@ class Start:
         self.error = ""
         self._handler = handler
         self.service = Imagined(monkeypatch, self._answer)
-        engine = make_remote(make_model("openai", NOWHERE), patience, notice=self._say, **options)
+        engine = make_remote(make_model("openai", NOWHERE), policy, notice=self._say, **options)
         try:
             self.service.drive(engine, sessions(long_corpus(dialogues, turns)), self.made.append)
         except EngineError as error:
@@ -167,7 +167,7 @@ def test_the_waits_that_a_service_asks_for_are_bounded(
     monkeypatch: pytest.MonkeyPatch, wait: int, calls: int, status: int
 ) -> None:
     reply = error(status, headers={"retry-after": str(wait)})
-    start = Start(monkeypatch, lambda n: after(0.0, reply), Patience(attempts=99))
+    start = Start(monkeypatch, lambda n: after(0.0, reply), RetryPolicy(attempts=99))
     # A wait that would end after 300 s is not begun.
     assert (len(start.service.begun), start.service.seconds) == (calls, wait * (calls - 1))
     assert f"does not answer (HTTP {status}: it broke; it asks to wait {wait} s)" in start.error
@@ -230,7 +230,7 @@ def test_a_service_that_keeps_failing_stops_the_run_and_a_later_start_goes_on(
     down = True
     name = service.add(lambda n: error(503) if down and n >= 2 else chat())
     model = make_model("openai", f"{service.url}/{name}")
-    monkeypatch.setattr(Patience, "of", classmethod(lambda *_: HURRY))
+    monkeypatch.setattr(RetryPolicy, "of", classmethod(lambda *_: HURRY))
     with pytest.raises(EngineError, match=r"4 questions in a row failed \(HTTP 503"):
         run(model, long, out=tmp_path)
     down, calls = False, service.calls[name]
@@ -264,7 +264,7 @@ def test_a_second_ctrl_c_cancels_the_calls_in_flight(
     name = service.add(reply)
     model = make_model("openai", f"{service.url}/{name}")
     engine = make_remote(model, concurrency=1, notice=lambda _: interrupt())
-    engine.lost = lost.append
+    engine.on_lost_call = lost.append
     with pytest.raises(KeyboardInterrupt):
         engine.answer_all(sessions(long_corpus(4, 3)), made.append)
     assert (service.calls[name], len(made)) == (7, 6)
@@ -326,10 +326,10 @@ def test_after_any_faults_every_turn_is_there_once_and_none_was_asked_for_twice(
             raise httpx2.ReadError("reset", request=request)
         return await (refuse if move == "away" else hang)(request)
 
-    patience = Patience(attempts=2, deadline=50.0, base=1.0, cap=5.0, failures=3)
+    policy = RetryPolicy(attempts=2, deadline=50.0, base=1.0, cap=5.0, failures=3)
     for _ in range(len(moves) + 2):
         service, here = Imagined(monkeypatch, handler), list[Prediction]()
-        remote = make_remote(make_model(engine, NOWHERE, temperature=0.0), patience, concurrency)
+        remote = make_remote(make_model(engine, NOWHERE, temperature=0.0), policy, concurrency)
         try:
             service.drive(remote, sessions(corpus, list(journal.values())), here.append)
             stopped = False

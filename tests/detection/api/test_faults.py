@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from cradle_lib.detection import Answer, Decoding, Options, Outcome, Prediction, read_journal
 from cradle_lib.detection.api.anthropic_messages import AnthropicMessages
-from cradle_lib.detection.api.dispatch import Patience
+from cradle_lib.detection.api.dispatch import RetryPolicy
 from cradle_lib.detection.api.faults import error_in, fault_in_reply, fault_of_status
 from cradle_lib.detection.api.openai_chat import OpenAIChat
 from cradle_lib.detection.run import run
@@ -142,9 +142,9 @@ def test_a_fault_that_stays_stops_the_run_immediately(engine: str, service: Faul
 def test_a_call_ends_at_the_deadline(
     engine: str, reply: Reply | None, service: FaultServer
 ) -> None:
-    patience = Patience(attempts=2, deadline=0.5, base=0.0)
+    policy = RetryPolicy(attempts=2, deadline=0.5, base=0.0)
     path = service.add(lambda n: reply)
-    found = ask(make_model(engine, f"{service.url}/{path}"), patience)
+    found = ask(make_model(engine, f"{service.url}/{path}"), policy)
     assert service.calls[path] == 2
     assert (found.outcome, found.reason) == (FAILED, "no answer within 0.5 s")
 

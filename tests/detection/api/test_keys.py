@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.detection import Options, load_registry
-from cradle_lib.detection.api.dispatch import Patience
+from cradle_lib.detection.api.dispatch import RetryPolicy
 from cradle_lib.detection.api.keys import Redactor, find_key
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.run import run
@@ -81,7 +81,7 @@ def test_a_key_in_an_address_is_refused_without_showing_it(address: str, tmp_pat
     entry = make_model("openai", "http://127.0.0.1:9").model_dump(exclude={"id"})
     registry = tmp_path / "models.yml"
     registry.write_text(yaml.safe_dump({"m": entry | {"base_url": address.format(KEY)}}))
-    with pytest.raises(RegistryError, match="keys come from 'key' only") as refused:
+    with pytest.raises(RegistryError, match="environment variable under 'key'") as refused:
         load_registry(registry)
     assert KEY[:6] not in str(refused.value)
 
@@ -155,8 +155,8 @@ def test_a_planted_key_is_in_nothing_that_a_run_writes_or_says(
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    patience = Patience(attempts=2, deadline=20.0, base=0.0, failures=50)
-    monkeypatch.setattr(Patience, "of", classmethod(lambda *_: patience))
+    policy = RetryPolicy(attempts=2, deadline=20.0, base=0.0, failures=50)
+    monkeypatch.setattr(RetryPolicy, "of", classmethod(lambda *_: policy))
     replies = echoes(engine)
     corpus = make_corpus([[("User", f"turn {i}", "none") for i in range(2 * len(replies))]])
     told: list[str] = []

@@ -11,7 +11,7 @@ import pytest
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Outcome, Prediction, Progress, read_journal
-from cradle_lib.detection.api.dispatch import Patience
+from cradle_lib.detection.api.dispatch import RetryPolicy
 from cradle_lib.detection.api.money import Budget, Usage, prompt_sizes, total_usage, usage_of
 from cradle_lib.detection.journal import read_answers
 from cradle_lib.detection.model import Prices
@@ -33,9 +33,9 @@ def make_model(url: str = "http://127.0.0.1:1", **fields: Any) -> Model:
     return Model.model_validate(served.model_dump() | priced)
 
 
-def dearest(model: Model, corpus: Corpus) -> float:
+def highest_call_cost(model: Model, corpus: Corpus) -> float:
     """The most that one call of a run can cost."""
-    return Budget(model, 1.0, prompt_sizes(corpus, TEMPLATE, "self")).dearest
+    return Budget(model, 1.0, prompt_sizes(corpus, TEMPLATE, "self")).highest
 
 
 def answered(**tokens: Any) -> Prediction:
@@ -61,10 +61,10 @@ def test_cached_and_written_tokens_are_part_of_the_prompts() -> None:
 
 
 def test_a_budget_keeps_back_what_the_calls_in_flight_may_cost() -> None:
-    # 744 bytes and 256 around them are at most 1000 tokens, dearest when written:
+    # 744 bytes and 256 around them are at most 1000 tokens, most expensive when written:
     # 1000 x 3.75 + 10 x 15 = 3900 per million, so $0.0039 a call.
     budget = Budget(make_model(), 0.02, {("d0000", 0): 744, ("d0000", 1): 44})
-    assert budget.dearest == pytest.approx(0.0039)
+    assert budget.highest == pytest.approx(0.0039)
     # $0.02 has room for 5 of them at once.
     assert (budget.concurrency(8), budget.concurrency(2)) == (5, 2)
     budget.check()
@@ -103,8 +103,8 @@ def test_usage_that_is_not_reported_is_charged_as_an_upper_bound() -> None:
     assert budget.spent == pytest.approx(0.0039 + (9 * 3 + 15) / 1e6)
     # A service that puts a page of its own before each message: reckoned with from then on.
     budget.add(answered(tokens_in=9000, tokens_out=1))
-    assert budget.dearest == pytest.approx((9000 * 3 + 15) / 1e6)
-    with pytest.raises(EngineError, match="--max-cost needs prices, and the entry priced"):
+    assert budget.highest == pytest.approx((9000 * 3 + 15) / 1e6)
+    with pytest.raises(EngineError, match="--max-cost needs prices, but the entry priced"):
         Budget(make_model(prices=None), 1.0, {})
 
 
@@ -119,7 +119,7 @@ def test_a_run_stops_before_its_limit_and_goes_on_where_it_stopped(
         run(model, corpus, out=tmp_path, options=Options(max_cost=0.0))
     assert service.calls[name] == 0
     # An answer costs (2000 x 3 + 15) / 1e6 = $0.006015. A call may cost more.
-    limit = 3.5 * 0.006015 + dearest(model, corpus)
+    limit = 3.5 * 0.006015 + highest_call_cost(model, corpus)
     with pytest.raises(EngineError, match=r"--max-cost.*answers so far are kept") as stopped:
         run(model, corpus, out=tmp_path, options=replace(options, max_cost=limit))
     assert "\n" not in str(stopped.value)
@@ -151,11 +151,11 @@ def test_a_limit_holds_where_a_service_reports_nothing_or_nonsense(
 ) -> None:
     name = service.add(lambda n: as_json(json.loads(chat()[2]) | {"usage": usage}))
     model, many = make_model(f"{service.url}/{name}"), long_corpus(20, 3)
-    limit = 20 * dearest(model, many)
+    limit = 20 * highest_call_cost(model, many)
     with pytest.raises(EngineError, match=r"as an upper bound.*are kept"):
         run(model, many, out=tmp_path, options=Options(concurrency=4, max_cost=limit))
     calls = service.calls[name]
-    # None of them can have cost more than the dearest, and most cost less.
+    # None of them can have cost more than the most expensive call, and most cost less.
     assert 20 - 4 <= calls < 60
     answers = read_answers(tmp_path / "tiny" / "priced.jsonl")[1]
     assert len(answers) == calls
@@ -168,8 +168,8 @@ def test_a_limit_holds_where_a_service_reports_nothing_or_nonsense(
 
 @pytest.fixture
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    patience = Patience(attempts=6, deadline=20.0, base=0.0, failures=99)
-    monkeypatch.setattr(Patience, "of", classmethod(lambda *_: patience))
+    policy = RetryPolicy(attempts=6, deadline=20.0, base=0.0, failures=99)
+    monkeypatch.setattr(RetryPolicy, "of", classmethod(lambda *_: policy))
 
 
 @pytest.mark.usefixtures("hurry")
@@ -179,7 +179,7 @@ def test_calls_that_may_be_charged_and_bring_nothing_are_paid_from_the_limit(
     many, options = long_corpus(10, 1), Options(concurrency=1)
     down, busy = service.add(lambda n: error(500)), service.add(lambda n: error(429))
     model = make_model(f"{service.url}/{down}")
-    limit = 4.5 * dearest(model, many)
+    limit = 4.5 * highest_call_cost(model, many)
     for match in (r"--max-cost .* are spent \(.*upper bound", "Give a higher limit to go on"):
         with pytest.raises(EngineError, match=match):
             run(model, many, out=tmp_path, options=replace(options, max_cost=limit))

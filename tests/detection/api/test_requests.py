@@ -100,7 +100,7 @@ def test_a_server_with_another_model_is_refused_before_it_is_asked(tmp_path: Pat
         model = make_model("openai", server.url.removesuffix("/v1"))
         with pytest.raises(EngineError) as refused:
             run(model, corpus, out=path)
-        assert f"serves {MODEL}, and m-openai asks for smollm2-135m." in str(refused.value)
+        assert f"serves {MODEL}, but m-openai asks for smollm2-135m." in str(refused.value)
         assert read_journal(path)[1] == []
         # The same journal goes on when the right one is served.
         right = model.model_copy(update={"weights": MODEL})

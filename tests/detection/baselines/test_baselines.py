@@ -172,7 +172,7 @@ def test_tfidf_without_a_train_split_says_where_it_looked(corpus: Corpus, tmp_pa
         run(load_registry()["tfidf"], corpus, out=tmp_path)
     write_split(tmp_path / "test.csv", 1, seed=0)
     alone = load_corpus(str(tmp_path / "test.csv"))
-    with pytest.raises(EngineError, match=r"none beside .*test.csv"):
+    with pytest.raises(EngineError, match=r"none next to .*test.csv"):
         run(load_registry()["tfidf"], alone, out=tmp_path)
 
 

@@ -17,7 +17,7 @@ from cradle_extras.construction.repair import Writing, longest_requests
 from cradle_extras.construction.writers.language_model import writer_model
 from cradle_lib import labels, load_corpus
 from cradle_lib.detection import Answer, Options, Outcome
-from cradle_lib.detection.api.dispatch import Patience
+from cradle_lib.detection.api.dispatch import RetryPolicy
 from cradle_lib.errors import CorpusError, EngineError, RegistryError
 
 from ...detection.api.fault_server import FaultServer, Reply, chat, error
@@ -66,8 +66,8 @@ def test_the_phrase_bank_writes_all_posts_and_the_corpus_is_read_as_it_is(
 def test_a_service_that_fails_in_every_way_loses_no_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hurry = Patience(attempts=4, base=0.0, connect=0.0)
-    monkeypatch.setattr(Patience, "of", classmethod(lambda *_: hurry))
+    hurry = RetryPolicy(attempts=4, base=0.0, connect=0.0)
+    monkeypatch.setattr(RetryPolicy, "of", classmethod(lambda *_: hurry))
     trouble: list[Reply | bytes] = [error(429), error(500), b"", error(529)]
     texts = [post.text[:40] for post in FEW]
 
