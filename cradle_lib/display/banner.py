@@ -20,20 +20,22 @@ SURROGATE_NOTICE: Final = (
     "For the book on the real data, run `cradle data fetch`, then `CRADLE_CORPUS=hub make book`."
 )
 SIMULATED_NOTICE: Final = (
-    "The annotators of the surrogate are simulated so that they agree as much as the paper states: "
-    "the page shows the procedure, not how clinicians agree."
+    "The annotators of the surrogate are simulated to agree as much as the paper reports. "
+    "The page shows the procedure, not the agreement of clinicians."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Banner:
-    """What a page's numbers rest on: one line, which a reader unfolds.
+    """The origin of a page's numbers: a summary line that unfolds to the details.
+
+    All attributes are plain text, never markup.
 
     Attributes:
-        line: Parts of the line: corpus, systems, commit; text, never markup.
-        rows: Term and value of what is folded, in the order shown; a value is text as well.
-        notices: Warnings about the numbers, by the few words that are on the line.
-        explored: Whether the line leads to the explorer, which shows the runs of the page.
+        line: Parts of the summary line: corpus, runs, commit.
+        rows: Term and value of each detail, in the order shown.
+        notices: Short title (for the summary line) and text of each warning about the numbers.
+        explored: Whether the banner links to the explorer, which shows the runs of the page.
     """
 
     line: tuple[str, ...]
@@ -45,7 +47,7 @@ class Banner:
         titles = dict.fromkeys(title for title, _ in self.notices)
         line = [f"<strong>{title}</strong>" for title in titles]
         line += map(html.escape, self.line)
-        beside = f'<a href="{EXPLORER}">Explorer</a>' if self.explored else ""
+        link = f'<a href="{EXPLORER}">Explorer</a>' if self.explored else ""
         notices = "".join(f"<p>{with_code(text)}</p>" for _, text in self.notices)
         rows = "".join(
             f"<div><dt>{html.escape(term)}</dt><dd>{html.escape(value)}</dd></div>"
@@ -53,11 +55,11 @@ class Banner:
         )
         return (
             f'<div class="cradle-banner" role="note"><details><summary>{" · ".join(line)}</summary>'
-            f"{notices}<dl>{rows}</dl></details>{beside}</div>"
+            f"{notices}<dl>{rows}</dl></details>{link}</div>"
         )
 
     def __repr__(self) -> str:
-        """The same as plain text."""
+        """Writes the notices and details as plain text."""
         lines = [text for _, text in self.notices]
         return "\n".join([*lines, *(f"{term}: {value}" for term, value in self.rows)])
 
@@ -69,18 +71,17 @@ def banner(
     simulated: bool = False,
     runs: Sequence[Any] = (),
 ) -> Banner:
-    """Makes the banner of a page; headline and downloads then name its corpus.
+    """Makes the banner of a page, and sets the corpus that its headline and downloads name.
 
     Args:
         corpus: The corpus of the page.
-        signature: The signature of its scores, on a page with scores.
-        simulated: Whether its annotations are those that ship with the surrogate.
-        runs: The :class:`.Predictions` of the page, as they were stored; unfinished ones are named
-            in a notice.
+        signature: The signature of the page's scores, if it has scores.
+        simulated: Whether the page uses the simulated annotations of the surrogate.
+        runs: The stored :class:`.Predictions` of the page. Each unfinished run gets a notice.
 
     Returns:
-        A banner, which a notebook shows as it is. The commit is the current one: a page keeps the
-        commit from which it was executed.
+        The banner, which a notebook displays. It names the current commit, so an executed page
+        keeps the commit from which it was executed.
     """
     PAGE.corpus, PAGE.simulated = corpus, simulated
     head, dirty = commit()

@@ -1,8 +1,8 @@
-"""Writes values of data frames for readers.
+"""Formats values of data frames for display.
 
-The convention of the library's frames: an estimate is the columns ``value``, ``low`` and ``high``;
-NaN is undefined; ``unit`` says how a row's numbers are written. A share is a number from 0 to 1,
-shown in percent; no frame contains percentages.
+Conventions of the library's frames: an estimate is the columns ``value``, ``low`` and ``high``;
+NaN means undefined; the column ``unit`` selects the format of a row's numbers. A share is a number
+from 0 to 1, shown in percent; no frame contains percentages.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ SCORES: Final = (
     *("exact_match", "jaccard", "micro_precision", "micro_recall", "micro_f1"),
     *("macro_precision", "macro_recall", "macro_f1", "precision", "recall", "f1"),
 )
-# Smaller p-values are shown as one.
+# Smaller p-values are shown as "< 0.001".
 _SMALLEST_P: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell as a reader sees it: plain text on one line.
+    """One formatted cell: plain text on one line.
 
     Attributes:
         text: The value.
-        interval: Its interval, which is shown in small type.
-        number: Whether the cell is a number, which is aligned right.
+        interval: Its confidence interval, shown in small type.
+        number: Whether the cell is a number; numbers are aligned right.
         published: Whether the value is the paper's.
-        best: Whether it is the best of those that it is compared with.
-        link: Address of what the cell counts.
-        estimate: The number behind the text, alone or with the ends of its interval.
+        best: Whether the value is the best of those compared.
+        link: Address that the cell links to, such as the turns that it counts.
+        estimate: The unformatted value, alone or with the ends of its interval.
     """
 
     text: str
@@ -64,7 +64,6 @@ class Cell:
     estimate: tuple[float, ...] = ()
 
     def __str__(self) -> str:
-        """The text and its interval."""
         return f"{self.text} {self.interval}".strip()
 
 
@@ -91,7 +90,7 @@ def write(number: float, how: str = "number") -> str:
     factor, sign, usual = UNITS[unit]
     number, places = factor * number, int(decimals or usual)
     if sign:
-        # A difference that rounds to zero keeps its sign; one that is zero has a plus.
+        # A nonzero difference that rounds to zero keeps its sign; an exact zero has a plus.
         return f"{round(number, 6) + 0.0:{sign},.{places}f}"
     return f"{number:z,.{places}f}"
 
@@ -126,12 +125,12 @@ def missing(content: Any) -> bool:
 
 
 def number(content: Any) -> float:
-    """Gives a number of a frame as a float, NaN if it is missing."""
+    """Converts a value of a frame to a float, NaN if it is missing."""
     return math.nan if missing(content) else float(content)
 
 
 def address(record: Record) -> str:
-    """Gives the address to which a row of a frame leads, empty if it has none."""
+    """Gives the address in a row's column ``link``, empty if it has none."""
     found = record.get("link")
     return "" if missing(found) else str(found)
 

@@ -31,7 +31,7 @@ class Choice:
     shown: Mapping[str, Table | Picture | Notice]
 
     def _repr_html_(self) -> str:
-        # The list appears only where scripts run: without them all results are on the page.
+        # The list is hidden until a script shows it; without scripts all results are visible.
         options = "".join(f"<option>{html.escape(name)}</option>" for name in self.shown)
         parts = "".join(
             f'<div role="group" aria-label="{html.escape(name)}">'

@@ -1,6 +1,6 @@
-"""Files that a reader can download: CSV as part of the page.
+"""CSV downloads, embedded in the page as data URLs.
 
-A saved page keeps its files, and nothing is fetched.
+A saved page therefore keeps its files, and a download needs no request.
 
 CSS class: ``cradle-downloads``.
 """
@@ -18,7 +18,7 @@ from cradle_lib.display.cells import clean
 from cradle_lib.display.notice import with_origin
 from cradle_lib.formatting import slug
 
-# How a formula begins; OWASP, CSV Injection.
+# Prefixes that spreadsheets read as a formula (OWASP, CSV Injection).
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 
@@ -27,12 +27,12 @@ def to_csv(frame: pd.DataFrame) -> str:
     """Writes a frame without its index, unrounded; missing values are empty fields.
 
     The last columns name the corpus of the page. Text that a spreadsheet would compute, such as
-    ``=HYPERLINK(...)``, gets a single quote before it, by which spreadsheets mark text.
+    ``=HYPERLINK(...)``, is prefixed with a single quote, which spreadsheets use to mark text.
     """
-    frame = with_origin(frame).rename(columns=_uncomputed)
+    frame = with_origin(frame).rename(columns=_escape_formula)
     for place, kind in enumerate(frame.dtypes):
         if not pd.api.types.is_numeric_dtype(kind):
-            column = frame.iloc[:, place].astype(object).map(_uncomputed)
+            column = frame.iloc[:, place].astype(object).map(_escape_formula)
             frame.isetitem(place, column.to_numpy())
     # With other line ends, a carriage return in a text would not be quoted (RFC 4180).
     return frame.to_csv(index=False, lineterminator="\r\n")
@@ -48,7 +48,7 @@ def link_to_csv(caption: str, content: str) -> str:
     )
 
 
-def _uncomputed(content: Any) -> Any:
+def _escape_formula(content: Any) -> Any:
     if isinstance(content, str) and content.startswith(_FORMULA) and not _NUMBER.fullmatch(content):
         return f"'{content}"
     return content

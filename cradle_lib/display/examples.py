@@ -1,9 +1,8 @@
-"""Excerpts of dialogues for a page: closed, announced, escaped and marked.
+"""Excerpts of dialogues for a page, with gold labels and predictions.
 
-Whatever a turn says is data: it is escaped, so that it can't become markup. An excerpt
-stays closed until a reader opens it, and a content warning comes first. Only the
-surrogate, which this project wrote itself, is shown; the text of any other corpus never
-reaches a page, and its labels are shown alone.
+The text of turns is escaped, so that it can't become markup. Excerpts stay closed until a
+reader opens them, below a content warning. Only text of the surrogate, which this project
+wrote itself, is shown; the text of any other corpus never reaches a page, only its labels.
 
 CSS classes: ``cradle-warning``, ``cradle-example`` (a ``details`` element),
 ``cradle-turns``, ``cradle-tag`` with ``correct``, ``false-positive``, ``false-negative``,
@@ -31,13 +30,13 @@ WARNING: Final = (
     "The excerpts below talk about suicide, self-harm, abuse and violence, without detail. "
     "They stay closed until you open them. Help lines are at the foot of every page and under"
 )
-# As seen from the pages of sections.
+# Relative to the executed pages.
 HELP_PAGE: Final = "../help.html"
 SURROGATE: Final = "Surrogate dialogue, written by this project; no real person said this."
 HIDDEN: Final = "Text not shown: this corpus is not the surrogate."
-# Systems that the explorer is opened with.
+# Maximum number of systems in a link to the explorer.
 _SYSTEMS: Final = 3
-#: By dialogue id and ``turn_id``: marks of labels, or the outcome of an unusable answer.
+#: Dialogue id and ``turn_id`` to the marks of labels, or to the outcome of an unusable answer.
 Marks = Mapping[tuple[str, int], str | Sequence[tuple[str, str, str]]]
 
 
@@ -65,7 +64,7 @@ class Examples:
         )
 
     def __repr__(self) -> str:
-        """Says how many there are; never any text of a dialogue."""
+        """States the number of excerpts; contains no text of a dialogue."""
         return f"{len(self.excerpts)} closed excerpts of {self.corpus.name}"
 
     def _excerpt(self, excerpt: Any, origin: str) -> str:

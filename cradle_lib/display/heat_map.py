@@ -28,7 +28,7 @@ def heat_map(
         rows: Column with the label of the row; its heading includes the sum of the row.
         columns: Column with the label of the column.
         value: Column with the counts. If the frame has a column ``link``, each cell that is not 0
-            leads to that address on a page: see :func:`.with_links`.
+            links to that address: see :func:`.with_links`.
         difference: Whether values are differences of two shares of a row, -1 to 1, instead of
             counts: blue below 0, red above, in points.
 
@@ -40,7 +40,7 @@ def heat_map(
         BookError: If a pair occurs twice.
     """
     if frame.duplicated([rows, columns]).any():
-        raise BookError(f"a pair of {rows} and {columns} occurs twice: sum its counts before")
+        raise BookError(f"a pair of {rows} and {columns} occurs twice: sum its counts first")
     down, across = in_order(frame[rows]), in_order(frame[columns])
     names = [str(name) for name in down]
     if not difference:
@@ -48,7 +48,7 @@ def heat_map(
         names = [f"{name} ({sums[name]:,.0f})" for name in down]
     colours: Colormap = RAMP
     if difference:
-        # Here, because it takes half a second to import.
+        # Imported here, because it takes half a second.
         from seaborn import color_palette
 
         colours = color_palette("vlag", as_cmap=True)
@@ -71,7 +71,7 @@ def heat_map(
             if abs(share) >= _SHOWN:
                 text = f"{100 * share:+.0f}" if difference else f"{100 * share:.0f}"
                 where = (place[0] + 0.5, place[1] + 0.5)
-                # Each is inside its cell, and measuring hundreds of texts is slow.
+                # Each text is inside its cell, and measuring hundreds for the layout is slow.
                 axes.annotate(text, where, fontsize=8, ha="center", va="center", in_layout=False)
             if link := address(record):
                 title = f"{rows} {row}, {columns} {column}: {number:,.0f}"

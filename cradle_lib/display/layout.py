@@ -26,16 +26,16 @@ from cradle_lib.display.cells import (
 from cradle_lib.errors import BookError
 
 _ESTIMATE: Final = ("value", "low", "high")
-# Columns that describe a row's value, and are no cells of their own.
+# Columns that describe a row's value, and are not shown as separate cells.
 _ABOUT: Final = (*_ESTIMATE[1:], "unit", "signature", "competes", "link")
-#: How columns of these names are written, unless a table says otherwise.
+#: Default formats, by name of the column.
 _FORMATS: Final = {
     **dict.fromkeys(("p", "adjusted_p"), "p"),
     **dict.fromkeys(("share", "baseline_score", "own_score"), "share"),
     **dict.fromkeys(("cost", "estimate", "usual_cost", "highest_cost"), "dollars"),
     **dict.fromkeys(("input_price", "output_price"), "{:g}"),
 }
-#: Headings of columns of these names, unless a table says otherwise.
+#: Default headings, by name of the column.
 _TITLES: Final = {
     "cached": "Read from cache (%)",
     "calls": "User turns",
@@ -50,7 +50,7 @@ _TITLES: Final = {
     "usual_cost": "Estimate ($)",
     "written": "Written to cache (%)",
 }
-#: How the verdicts of :func:`.compare` are written.
+#: Displayed text of the verdicts of :func:`.compare`.
 _VERDICTS: Final = {
     "different": "significant",
     "not shown": "not significant",
@@ -74,7 +74,8 @@ class Layout:
     def cells(self, frame: pd.DataFrame) -> Cells:
         """Gives the headings of columns, the cells of rows, and the group of each row.
 
-        Refuses two rows for one cell.
+        Raises:
+            BookError: If two rows of the frame are for the same cell.
         """
         return self._pivoted(frame) if self.columns else self._listed(frame)
 
@@ -128,27 +129,27 @@ class Layout:
         self, cells: dict[tuple[Key, Key], Cell], records: Mapping[tuple[Key, Key], Record]
     ) -> None:
         """Marks the highest of the values that may be compared."""
-        # If rows compete, their other columns describe them.
-        alike = [*self.group, *(self.columns if self.best in self.rows else self.rows)]
-        contests: dict[Key, list[tuple[Key, Key]]] = {}
+        # If a column of `rows` competes, the others only describe the row.
+        shared = [*self.group, *(self.columns if self.best in self.rows else self.rows)]
+        compared: dict[Key, list[tuple[Key, Key]]] = {}
         for key, record in records.items():
             if math.isfinite(number(record["value"])):
                 # Systems may be compared although their answers were decoded differently.
                 signature = re.sub(r"\|dec:[^|]*", "", str(record.get("signature")))
-                what = (signature, *(record[name] for name in alike))
-                contests.setdefault(what, []).append(key)
-        for keys in contests.values():
-            rivals = [key for key in keys if bool(records[key].get("competes", True))]
-            if not rivals:
+                comparison = (signature, *(record[name] for name in shared))
+                compared.setdefault(comparison, []).append(key)
+        for keys in compared.values():
+            competing = [key for key in keys if bool(records[key].get("competes", True))]
+            if not competing:
                 continue
             # Texts are compared, so that two cells that look equal are both marked.
-            top = cells[max(rivals, key=lambda key: number(records[key]["value"]))].text
-            winners = [key for key in rivals if cells[key].text == top]
+            top = cells[max(competing, key=lambda key: number(records[key]["value"]))].text
+            winners = [key for key in competing if cells[key].text == top]
             if len(winners) < len(keys):
                 cells |= {key: replace(cells[key], best=True) for key in winners}
 
     def _column(self, frame: pd.DataFrame, name: str) -> list[Cell]:
-        """Writes a column; cells other than 0 lead to the address that they have."""
+        """Writes a column; cells other than 0 get the link of the column ``NAME_link``."""
         how, cells = self._how(frame[name], name), []
         # Records have Python's own numbers, whatever the type of the column.
         for record in frame.filter([name, f"{name}_link"]).to_dict("records"):
@@ -167,7 +168,7 @@ class Layout:
         if self.columns and missing(record.get("value")) and not missing(printed):
             return Cell(clean(str(printed)), number=True, published=True)
         unit = record.get("unit")
-        # The values that name a cell, the most telling first.
+        # The values that name a cell, the most specific first.
         named = [record[key] for key in (*reversed(self.columns), *self.rows)]
         how = next((self.formats[k] for k in (*named, "value") if k in self.formats), usual)
         if not missing(unit):
@@ -232,7 +233,7 @@ def links_of(frame: pd.DataFrame) -> dict[str, str]:
 
 
 def _usual(frame: pd.DataFrame) -> str:
-    """How values are written that have no format: whole numbers are counts."""
+    """Gives the default unit: count for integers and for whole numbers above 1, else share."""
     values = frame["value"].dropna().to_numpy(float) if "value" in frame else np.empty(0)
     is_integer = "value" in frame and pd.api.types.is_integer_dtype(frame["value"])
     is_count = is_integer or bool((values == np.floor(values)).all() and (values > 1).any())
@@ -240,10 +241,10 @@ def _usual(frame: pd.DataFrame) -> str:
 
 
 def _order(frame: pd.DataFrame, names: Sequence[str], *, together: bool = False) -> Any:
-    """Gives the places of rows sorted by these columns if one of them is categorical.
+    """Gives the positions of rows, sorted by these columns if one of them is categorical.
 
-    Columns are sorted by their categories, or by when each value appeared. If asked, rows with
-    equal values of the first column are adjacent in any case.
+    Values are sorted by category or by first appearance. With ``together``, rows with equal
+    values of the first column are adjacent even if no column is categorical.
     """
     is_categorical = [isinstance(frame[name].dtype, pd.CategoricalDtype) for name in names]
     by = names if any(is_categorical) else names[: int(together)]
@@ -258,6 +259,6 @@ def _order(frame: pd.DataFrame, names: Sequence[str], *, together: bool = False)
 def _keys(frame: pd.DataFrame, names: Sequence[str]) -> list[Key]:
     if not names:
         return [()] * len(frame)
-    # NaN is not equal to itself, and so would be a new key each time.
+    # NaN is not equal to itself, so each NaN would be a different key.
     columns = ([None if missing(x) else x for x in frame[name]] for name in names)
     return list(zip(*columns, strict=True))

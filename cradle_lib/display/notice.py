@@ -1,8 +1,8 @@
 """Sentences on a page: its headline, and notices in place of results that can't be shown.
 
-:func:`.banner` begins a page and sets :data:`PAGE`, as ``pyplot`` keeps the current figure. A
-notebook is one process and makes one page, so that headlines, tables and downloads can name its
-corpus without being told it each time.
+:func:`.banner` sets :data:`PAGE`, a global like the current figure of ``pyplot``. A process
+executes one notebook, which makes one page, so headlines, tables and downloads can read the
+page's corpus from it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,12 @@ class Notice:
         return f'<div class="cradle-note" role="note"><p>{with_code(self.message)}</p></div>'
 
     def __repr__(self) -> str:
-        """The message alone."""
         return self.message
 
 
 @dataclass(slots=True)
 class Page:
-    """The corpus of a page, ``None`` before its banner; whether its annotators are simulated."""
+    """The current page: its corpus (``None`` before the banner); if annotators are simulated."""
 
     corpus: Corpus | None = None
     simulated: bool = False
@@ -49,10 +48,10 @@ PAGE = Page()
 
 
 def lacks(needs: Need | None) -> str | None:
-    """Says that the page's corpus lacks what a result needs; ``None`` if it has it."""
+    """Explains why the page's corpus can't give a result; ``None`` if it can."""
     if needs is None or PAGE.corpus is None:
         return None
-    # Imported here, because some pages need nothing.
+    # Imported here, because not every result has needs.
     from cradle_lib.corpus.needs import unmet
 
     why = unmet(PAGE.corpus, needs)
@@ -60,9 +59,9 @@ def lacks(needs: Need | None) -> str | None:
 
 
 def with_origin(frame: pd.DataFrame) -> pd.DataFrame:
-    """Adds the columns ``corpus`` and ``fingerprint``, and ``simulated`` where it applies.
+    """Adds the columns ``corpus`` and ``fingerprint``, and ``simulated`` if annotators are.
 
-    A column of the frame that has one of these names stays as it is.
+    Existing columns with these names are kept.
     """
     if PAGE.corpus is None:
         return frame
@@ -78,8 +77,8 @@ def finding(sentence: str, needs: Need | None = None) -> Notice:
     """Makes the headline of a page; on the surrogate it begins with "On the surrogate corpus,".
 
     Args:
-        sentence: Begins with a small letter, unless its first word is a name. If it is empty, the
-            headline says that there is no result.
+        sentence: Begins with a lower-case letter, unless its first word is a name. If it is empty,
+            the headline says that there is no result.
         needs: What the result needs of the corpus: see :func:`cradle_lib.corpus.needs.unmet`.
             If the corpus lacks it, the headline says so.
 

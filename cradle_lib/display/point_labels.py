@@ -13,9 +13,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
-# Characters of a line, so that a long name does not take the width of the drawing.
+# Characters per line, so that a long name does not take the width of the drawing.
 _LINE: Final = 20
-# Points from a mark to its name, and how far the name is moved up or down until it is free.
+# Distance from a mark to its name, and the vertical shifts tried to avoid overlaps, in points.
 _GAP: Final = 8
 _SHIFTS: Final = sorted(range(-96, 97, 8), key=abs)
 # Half the size of a mark in pixels.
@@ -30,9 +30,9 @@ def label_points(axes: Axes, points: pd.DataFrame, x: str) -> None:
     Args:
         axes: Where the points are drawn, with its final limits. Its figure gets the layout
             ``constrained``, unless it has one.
-        points: One row for each point; the index has the names, the column ``value`` the place on
-            the vertical axis. Their colours are those of the palette, in the order of the rows.
-        x: Column with the place on the horizontal axis.
+        points: One row for each point; the index has the names, the column ``value`` the vertical
+            position. Names have the colours of the palette, in the order of the rows.
+        x: Column with the horizontal position.
     """
     figure = axes.get_figure(root=True)
     if figure is None:
@@ -52,7 +52,7 @@ def label_points(axes: Axes, points: pd.DataFrame, x: str) -> None:
         )
         for number, (name, row) in enumerate(points.iterrows())
     ]
-    # The layout makes room for the names, which moves the points, the second time hardly.
+    # The layout makes room for the names, which moves the points; the second time only slightly.
     for _ in range(2):
         figure.draw_without_rendering()
         places = axes.transData.transform(points[[x, "value"]].to_numpy(dtype=float))
@@ -62,7 +62,7 @@ def label_points(axes: Axes, points: pd.DataFrame, x: str) -> None:
             for lines in axes.collections
             if isinstance(lines, LineCollection)
             for segment in lines.get_segments()
-            # An undefined end leaves no segment.
+            # A segment with an undefined end is empty.
             if len(segment)
         ]
         intervals = [Bbox([ends.min(axis=0), ends.max(axis=0)]) for ends in segments]
@@ -71,9 +71,9 @@ def label_points(axes: Axes, points: pd.DataFrame, x: str) -> None:
 
 
 def _place(text: Annotation, taken: Sequence[Bbox], intervals: Sequence[Bbox]) -> Bbox:
-    """Moves a name up or down to where it covers no name or mark, and if possible no interval.
+    """Moves a name up or down until it covers no name or mark and, if possible, no interval.
 
-    Gives the place that it takes.
+    Gives the bounding box of the name.
     """
     for covered in ([*taken, *intervals], taken):
         for shift in _SHIFTS:

@@ -1,6 +1,6 @@
-"""Published values as data frames, for tables of their own.
+"""The paper's values as data frames.
 
-Values that the paper's text does not state are missing: no number was read off a picture or
+Values that the paper's text does not state are missing: no number was read off a figure or
 guessed. Percentages become shares, the unit of the measured values.
 
 References:
@@ -36,11 +36,11 @@ PAPER_SYSTEMS: Final[Mapping[str, str]] = {
 
 
 def published_frame(pattern: str) -> pd.DataFrame:
-    """Lists the published values whose keys have one form.
+    """Lists the published values whose keys match a pattern.
 
     Args:
-        pattern: Form of the keys in ``published.csv``, with names of columns in braces, such as
-            ``result.{level}.{score}.{system}``. The last one may contain dots.
+        pattern: Pattern of the keys in ``published.csv``, with names of columns in braces, such as
+            ``result.{level}.{score}.{system}``. Values of the last column may contain dots.
 
     Returns:
         One row for each number or range, in the file's order: a text column for each name in
@@ -49,7 +49,7 @@ def published_frame(pattern: str) -> pd.DataFrame:
         paper) and ``note``.
 
     Raises:
-        BookError: If no key has this form.
+        BookError: If no key matches.
     """
     fields = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^.]+)", re.escape(pattern))
     form = re.compile(".+".join(fields.rsplit("[^.]+", 1)))
@@ -71,7 +71,7 @@ def published_frame(pattern: str) -> pd.DataFrame:
         }
     if not rows:
         raise BookError(
-            f"the paper states nothing under {pattern!r}: the keys are in "
+            f"no published value has a key like {pattern!r}: the keys are in "
             f"{paths.shown(paths.PUBLISHED / 'published.csv')}"
         )
     return pd.DataFrame(list(rows.values()))
@@ -82,7 +82,7 @@ def reference_points() -> pd.DataFrame:
 
     Returns:
         Columns ``system`` (its name in the registry), ``level``, ``score``, ``published`` (a score
-        in percent as it is printed) and ``note``.
+        in percent as printed in the source) and ``note``.
     """
     path = paths.PUBLISHED / "reference_points.csv"
     found = pd.read_csv(path, dtype=str, keep_default_na=False)

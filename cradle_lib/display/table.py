@@ -1,6 +1,6 @@
 """Shows a data frame as a table: :func:`show`.
 
-The template ``table.html`` writes the HTML, with group headings, scopes for screen readers, a
+The template ``table.html`` makes the HTML, with group headings, scopes for screen readers, a
 scrolling box and notes.
 
 CSS classes: ``cradle-scroll`` (the box), ``cradle-table``, ``cradle-note``, ``num``, ``published``,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cradle_lib.display.choice import Choice
 
 Names = str | Sequence[str]
-# How notes about the scoring begin.
+# Prefixes of notes about the scoring: in general, and with several signatures.
 _IN_WORDS: Final = ("In words: ", "The first signature in words: ")
 _FOLDED: Final = ("Signature `", *_IN_WORDS)
 #: The note on intervals over dialogues.
@@ -48,7 +48,7 @@ ALIKE: Final = (
 
 @dataclass(frozen=True)
 class Table:
-    """A data frame as a reader sees it.
+    """A data frame as a table with a caption, notes and a CSV download.
 
     Attributes:
         frame: The frame as it was given.
@@ -79,13 +79,13 @@ class Table:
         return to_csv(data.drop(columns=["link", *links_of(data).values()], errors="ignore"))
 
     def _repr_html_(self) -> str:
-        # Equal headings side by side are one, except in the last row of headings.
+        # Adjacent equal headings are merged, except in the last row of headings.
         above = [
             [(head[-1], len([*equal])) for head, equal in groupby(h[:level] for h in self.heads)]
             for level in range(1, len(self.heads[0]))
         ]
         numeric = [any(cell.number for cell in column) for column in zip(*self.rows, strict=True)]
-        # Few readers ask how numbers were made, and the answer is long.
+        # Notes on the scoring are long and rarely read, so they are folded.
         folded = [note for note in self.notes if note.startswith(_FOLDED)]
         return _template().render(
             table=self,
@@ -128,9 +128,9 @@ def show(
     and, if they are there, ``low`` and ``high`` (the interval), ``unit`` and ``link`` (the address
     of what a number other than 0 counts: see :func:`.with_links`); or, where the column
     ``published`` has text, the number as the paper prints it: see :func:`.published_frame`.
-    A column ``NAME_link`` has the addresses to which the cells of the column ``NAME`` lead.
-    Rows and columns come in their order of appearance, or in that of their categories. Undefined
-    and missing values appear as a dash.
+    A column ``NAME_link`` has the addresses that cells of the column ``NAME`` link to.
+    Rows and columns are in order of their categories, or else of appearance. Undefined and
+    missing values appear as a dash.
 
     Args:
         frame: The data; an index that has a name is a column like any other. Its signature is
@@ -142,9 +142,9 @@ def show(
         group: Column whose values are headings between rows; empty or missing values give no
             heading.
         best: With ``columns``: the name in ``rows`` or ``columns`` whose values compete. The
-            highest value is marked. Only values that share a group and a signature (except the
-            decoding, which is the system's) are compared, as they are shown; equal values are all
-            marked, unless all are equal. A row whose column ``competes`` is false is ignored. If
+            highest value is marked. Only values with the same group and signature (except its
+            decoding, which differs by system) are compared, as rounded for display; ties are all
+            marked, unless all values are equal. Rows with a false ``competes`` are ignored. If
             rows compete, headings sort the rows within each group, and shares have bars.
         formats: How numbers are written: one unit of :func:`.write` for ``value``, or a mapping
             to units from the name of a column of the frame, a value that names a row or column
@@ -157,8 +157,8 @@ def show(
         empty: Sentence in place of the table if the frame has no rows.
         needs: What the table needs of the page's corpus, such as gold ``labels``: see
             :func:`cradle_lib.corpus.needs.unmet`.
-        choose: Column whose values have separate tables, of which the reader chooses one. Captions
-            begin with the value, and ``notes`` may be a mapping from these values.
+        choose: Column by which the frame is split into tables, of which the reader chooses one.
+            Captions begin with its value, and ``notes`` may be a mapping from its values.
 
     Returns:
         The table, or a notice if the frame has no rows or the corpus lacks what is needed. A
@@ -186,7 +186,7 @@ def show(
     )
     if choose is None:
         return _table(frame, caption, layout, _tuple(notes))
-    # Here, because few tables need it.
+    # Imported here, because few tables need it.
     from cradle_lib.display.choice import Choice
 
     shown = {}
@@ -220,7 +220,7 @@ def _table(frame: pd.DataFrame, caption: str, layout: Layout, notes: tuple[str, 
 
 @cache
 def _template() -> Template:
-    # Here, because a table printed in a terminal does not need jinja2.
+    # Imported here, because a table printed in a terminal does not need jinja2.
     from jinja2 import Environment, FileSystemLoader
 
     folder = FileSystemLoader(Path(__file__).parent)
@@ -230,9 +230,9 @@ def _template() -> Template:
 def _signatures(frame: pd.DataFrame) -> list[str]:
     found = frame.attrs.get("signature", [])
     if "signature" in frame.columns:
-        # The attributes of a part of a frame are still those of the whole frame.
+        # A filtered frame keeps the attributes of the whole frame, so the column has precedence.
         found = frame["signature"].dropna().tolist()
-    # One line, or the signature of an evaluation as it is.
+    # Several signatures, or a single one, possibly an object.
     lines = found if isinstance(found, list | tuple) else [found]
     return list(dict.fromkeys(map(str, lines)))
 

@@ -1,10 +1,10 @@
-"""The style of figures, and how a matplotlib or seaborn drawing becomes part of a page.
+"""The style of figures, and the conversion of matplotlib and seaborn drawings to SVG for a page.
 
 A drawing is made in the colours of a light page. On a dark page the style sheet inverts its
-lightness and keeps its hues. Text stays text, and none of it is read as mathematics.
+lightness and keeps its hues. Text stays text in the SVG, and is never parsed as mathematics.
 
-A shape with a ``url`` becomes a link over the picture, placed in percent of its size. In the
-picture itself nothing could be clicked.
+A shape with a ``url`` becomes a link over the picture, positioned in percent of its size, because
+links inside an embedded SVG can't be clicked.
 
 CSS classes: ``cradle-figure``, ``cradle-wide``, ``cradle-scroll``, ``cradle-map``, ``cradle-spot``.
 """
@@ -42,19 +42,19 @@ if TYPE_CHECKING:
 
 #: Wide enough for a page, narrow enough that 10 point text is readable on a phone, in inches.
 WIDTH: Final = 5.2
-#: As wide as a page's column on a desktop: on a phone such a figure scrolls.
+#: As wide as a page's column on a desktop, in inches; on a phone such a figure scrolls.
 DESKTOP: Final = 6.9
 INK: Final = "#1f2328"
 FAINT: Final = "#c9ced6"
 PAPER: Final = "#ffffff"
-#: Ten colours that people with any kind of colour vision tell apart, on light and dark pages.
-#: The first two are those of Okabe and Ito; the others were searched for as far as possible from
-#: all others under simulated dichromacy (Machado et al. 2009), with a contrast to the page of 3.
+#: Ten colours that can be distinguished with any kind of colour vision, on light and dark pages.
+#: The first two are those of Okabe and Ito. A search chose the others: as far as possible from
+#: all others under simulated dichromacy (Machado et al. 2009), with a contrast of at least 3.
 PALETTE: Final = (
     "#0072b2", "#d55e00", "#9d62ff", "#1e3928", "#2700d4",
     "#8794bb", "#724600", "#a58d8e", "#c88551", "#606946",
 )  # fmt: skip
-#: From nothing to all; text in ink is readable on every shade.
+#: Colour map of shares from 0 to 1; text in :data:`INK` is readable on every shade.
 RAMP: Final = LinearSegmentedColormap.from_list("cradle", ["#f4f7fa", "#6fc1ee"])
 
 _STYLE: Final = Path(__file__).with_name("book.mplstyle")
@@ -70,9 +70,9 @@ _LINKED: Final = re.compile(
     rb'<path d="([^"]*)"[^>]*/>\s*</a>\s*</g>\n?'
 )
 _POINT: Final = re.compile(rb"[ML] (\S+) (\S+)")
-# Pixels of CSS in a point.
+# CSS pixels per point.
 _PIXELS: Final = 96 / 72
-# Inches around a drawing.
+# Margin around a drawing, in inches.
 _PAD: Final = 0.05
 
 
@@ -93,10 +93,9 @@ def theme() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished figure as SVG with its text.
+    """A finished figure: SVG, alternative text, caption, and links over its shapes.
 
-    A wide one scrolls sideways on a phone instead of shrinking. The CSV is the data behind it, if
-    it comes with them.
+    A wide figure scrolls sideways on a phone instead of shrinking. ``csv`` has its data, if given.
     """
 
     svg: bytes
@@ -107,7 +106,7 @@ class Picture:
     links: str
 
     def _repr_html_(self) -> str:
-        # With a size a page knows its layout before it has drawn the picture.
+        # With a size, the browser reserves the space before it has loaded the picture.
         width, height = (round(_PIXELS * points) for points in _size(self.svg))
         image = (
             f'<img alt="{html.escape(self.alt)}" width="{width}" height="{height}" '
@@ -130,7 +129,7 @@ class Picture:
         )
 
     def __repr__(self) -> str:
-        """Gives the caption and the alternative text, for readers of plain text."""
+        """Gives the caption and the alternative text."""
         return f"Figure: {self.caption} {self.alt}"
 
 
@@ -142,14 +141,13 @@ def show_figure(
     caption: str,
     needs: Need | None = None,
 ) -> Picture | Notice:
-    """Puts a drawing on a page, in a version for light and for dark mode.
+    """Puts a drawing on a page, with its caption, alternative text and data.
 
     Args:
-        drawing: A function that draws ``data`` and gives the result of seaborn or matplotlib: a
-            figure, the axes of one, or a grid of them. It is called under :func:`theme`. An
-            existing drawing can be given instead. It is closed, so that a notebook does not show it
-            twice.
-        data: The data of the drawing, offered as a file.
+        drawing: A function that draws ``data`` and returns a matplotlib figure, its axes, or a
+            seaborn grid. It is called under :func:`theme`. An existing drawing can be given
+            instead. The figure is closed, so that a notebook does not show it twice.
+        data: The data of the drawing, offered as a CSV file.
         alt: Alternative text for readers who can't see the figure: what it shows, and the result.
         caption: One or two sentences.
         needs: What the figure needs of the page's corpus, such as gold ``labels``: see
@@ -191,7 +189,7 @@ def _svg(figure: Figure) -> bytes:
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             if isinstance(axis.get_major_formatter(), LogFormatterMathtext):
-                # Their powers are written as mathematics, which is not read.
+                # It writes powers as mathematics, which the style shows literally.
                 axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
                 axis.set_minor_formatter(NullFormatter())
     buffer = io.BytesIO()
@@ -213,10 +211,10 @@ def _size(svg: bytes) -> tuple[float, float]:
 
 
 def _take_links(svg: bytes) -> tuple[bytes, str]:
-    """Takes shapes with a ``url`` out of a drawing, and writes links over it, titled by ``gid``.
+    """Replaces shapes with a ``url`` by links over the drawing, with their ``gid`` as the title.
 
-    A heat map has hundreds: the Tab key stops at one of them, and from there arrow keys go to the
-    others (``book.js``).
+    A heat map has hundreds of links: the Tab key stops only at the first, and arrow keys go from
+    one to the next (``book.js``).
     """
     width, height = _size(svg)
     links: list[str] = []

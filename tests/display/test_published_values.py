@@ -77,5 +77,5 @@ def test_reference_points_have_the_names_of_the_registry() -> None:
 
 
 def test_a_pattern_that_fits_nothing_is_refused() -> None:
-    with pytest.raises(BookError, match=r"states nothing under 'result\.\{a\}\.nothing'"):
+    with pytest.raises(BookError, match=r"has a key like 'result\.\{a\}\.nothing'"):
         published_frame("result.{a}.nothing")

@@ -30,11 +30,11 @@ _TEXT: Final = {
 
 @dataclass(frozen=True)
 class Explorer:
-    """Dialogues with the predictions of some systems, to be looked through.
+    """The explorer of a corpus: its dialogues with the predictions of systems.
 
     Attributes:
-        data: What :func:`.explorer_data` gave: name of a file to its content, ready for JSON.
-        people: The same about annotators in place of systems, if there are any.
+        data: The result of :func:`.explorer_data`: name of a file to its content, ready for JSON.
+        people: The same for annotators instead of systems, if there are any.
     """
 
     data: Mapping[str, Any]
@@ -42,10 +42,10 @@ class Explorer:
 
     @cached_property
     def files(self) -> dict[str, str]:
-        """The files beside the page: name to content.
+        """The files that the page loads: name to content.
 
-        A page that is opened from a disk may load scripts but not fetch data, so each file of data
-        is a script with one call: ``cradleExplorer.receive(NAME, DATA)``.
+        Browsers let a page opened from disk load scripts but not fetch data, so each data file is
+        a script with one call: ``cradleExplorer.receive(NAME, DATA)``.
         """
         script = "".join(_read(f"{name}.js") for name in _SCRIPTS)
         found = {
@@ -60,14 +60,14 @@ class Explorer:
 
     @cached_property
     def folder(self) -> str:
-        """Where in the site the files belong; another place for other contents."""
+        """The folder of the files in the site; its name has a hash of their contents."""
         digest = hashlib.sha256()
         for name, content in self.files.items():
             digest.update(f"{name}\0{content}\0".encode())
         return f"{FOLDER}/{digest.hexdigest()[:12]}"
 
     def _repr_html_(self) -> str:
-        """The markup of the page; it holds no text of a dialogue."""
+        """The markup of the page, without any text of a dialogue."""
         kind = self.data["core"]["text"]
         return Template(_read("explorer.html")).substitute(
             folder=f"../{self.folder}/",
@@ -83,7 +83,7 @@ class Explorer:
         return data, {PAGE_FILES: {f"{self.folder}/{name}": c for name, c in self.files.items()}}
 
     def __repr__(self) -> str:
-        """Says how much there is; never any text of a dialogue."""
+        """States the numbers of dialogues and systems; contains no text of a dialogue."""
         core = self.data["core"]
         dialogues, systems = len(core["dialogues"]), len(core["systems"])
         return f"Explorer of {dialogues:,} dialogues and {systems} systems"

@@ -1,4 +1,4 @@
-"""Addresses of the turns behind a number, for the pages that show it."""
+"""Links from a number on a page to the turns that it counts, in the explorer."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def link_to_turns(
 
     Args:
         systems: Names or ids of the systems shown; the filter is about the first one.
-        dialogue: Id of the dialogue that is opened, if one is.
-        turn: Its ``turn_id``.
+        dialogue: Id of the dialogue to open, if any.
+        turn: ``turn_id`` of the turn to open in it.
         people: Whether the explorer shows annotators instead of systems.
         **terms: The filter, by :data:`TERMS`; several values of one are alternatives. ``gold`` and
             ``predicted`` are a label, ``none``, ``any`` label, a stage or a crisis type;
             ``category`` is a category or kind of error, ``any`` (error) or ``right``; ``outcome``
-            is an outcome or ``unusable`` for all but ``ok``; ``pairing`` is that of
+            is an outcome or ``unusable`` for all but ``ok``; ``pairing`` is as in
             :func:`.confusion_frame`, ``gold_order`` and ``predicted_order`` are orders of
             :func:`.stage_orders`; ``among`` are user turns, each as ``DIALOGUE.TURN_ID``.
 
@@ -47,10 +47,10 @@ def link_to_turns(
     # The default is left out.
     filters = [(k, v) for k, v in terms.items() if (k, v) != ("pairing", "one-to-one")]
     parts = ["v=annotators"] if people else []
-    parts += [f"d={_written(dialogue)}"] if dialogue is not None else []
+    parts += [f"d={_quoted(dialogue)}"] if dialogue is not None else []
     parts += [f"t={turn + 1}"] if turn is not None else []
-    parts += ["m=" + ",".join(map(_written, systems))] if systems else []
-    parts += ["f=" + ";".join(f"{k}:{_written(v)}" for k, v in filters)] if filters else []
+    parts += ["m=" + ",".join(map(_quoted, systems))] if systems else []
+    parts += ["f=" + ";".join(f"{k}:{_quoted(v)}" for k, v in filters)] if filters else []
     return f"{EXPLORER}#{'&'.join(parts)}"
 
 
@@ -93,7 +93,7 @@ def with_links(
     return frame.assign(link=links)
 
 
-def _written(text: str | Sequence[str]) -> str:
+def _quoted(text: str | Sequence[str]) -> str:
     """Quotes a value, or several with commas between them."""
     if isinstance(text, str):
         return quote(text, safe="")

@@ -1,7 +1,7 @@
-"""Files that a page loads: part of the executed notebook until the build writes them.
+"""Files that a page loads, stored in its executed notebook until the build writes them.
 
-The metadata of an output contains them, so that an executed notebook is all that the book keeps of
-a page.
+They are in the metadata of an output, so that the executed notebook is the only file that the book
+keeps for a page.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ FOLDER: Final = "_explorer"
 
 
 def take_page_files(notebook: Mapping[str, Any]) -> dict[str, str]:
-    """Takes the files out of an executed notebook.
+    """Removes the files from an executed notebook and returns them.
 
     Args:
-        notebook: Its content, which is changed.
+        notebook: Its content, modified in place.
 
     Returns:
         Path in the site to content, of all outputs.
