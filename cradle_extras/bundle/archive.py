@@ -1,4 +1,4 @@
-"""A bundle's archive: a zip file from somebody else, which is checked before it is read."""
+"""Writes and reads the zip archive of a bundle, which may come from an untrusted source."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cradle_lib import paths
 from cradle_lib.errors import JournalError
 from cradle_lib.files import is_hidden, replacing
 
-# Fifty times a run of the largest model over the paper's test split.
+# Largest unpacked size in bytes: fifty runs of the largest model over the paper's test split.
 _LARGEST: Final = 1 << 29
-# The earliest date of the zip format: an archive of the same files has the same bytes.
+# A fixed date, the earliest of the zip format, so that the same files give the same bytes.
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
 
 
 def write_archive(files: Mapping[str, bytes], path: Path) -> None:
-    """Writes files, given as content by name, to an archive, completely or not at all."""
+    """Writes files, given as content by name, to an archive atomically."""
     with replacing(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(files.items()):
             entry = zipfile.ZipInfo(name, _TIME)
@@ -28,25 +28,25 @@ def write_archive(files: Mapping[str, bytes], path: Path) -> None:
 
 
 def read_archive(path: Path) -> dict[str, bytes]:
-    """Reads an archive into memory, as content by name; nothing is written anywhere.
+    """Reads an archive into memory, as content by name.
 
-    Hidden files, as macOS adds them to archives, are left out.
+    Hidden files, such as those that macOS adds to archives, are left out.
 
     Raises:
-        JournalError: If it is not a zip file, is damaged, or unpacks to more than 512 MB.
+        JournalError: If it is not a zip file, is damaged, or unpacks to more than 512 MiB.
     """
     try:
         with zipfile.ZipFile(path) as archive:
             files = [e for e in archive.infolist() if not e.is_dir() and not is_hidden(e.filename)]
-            # Reading stops at the stated sizes.
+            # The module never reads more than the stated sizes.
             if (size := sum(entry.file_size for entry in files)) > _LARGEST:
                 raise ValueError(f"it unpacks to {size:,} bytes")
             return {entry.filename: archive.read(entry) for entry in files}
     except OSError as error:
         problem = f"can't be read ({error.strerror or error})"
     except (zipfile.BadZipFile, RuntimeError, ValueError, EOFError, zlib.error) as error:
-        # Encryption is a RuntimeError.
-        problem = f"is not a sound bundle ({error})"
+        # The module raises RuntimeError if a file is encrypted.
+        problem = f"is not a valid bundle ({error})"
     raise JournalError(
         f"{paths.shown(path)}: {problem}. Ask whoever made the bundle for a new copy."
     )

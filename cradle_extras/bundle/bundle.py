@@ -1,8 +1,8 @@
-"""One zip archive with a run and its scores, for others to check.
+"""Bundles: zip archives of a run and its scores, for others to check.
 
 ``*.jsonl`` are the unchanged journals, ``record.json`` is the run's record, ``scores.json``
 contains the scores with everything they depend on, and ``SHA256SUMS`` the checksums of these files.
-None of them contains the text of the dialogues; a raw answer may quote one.
+None of them contains the dialogues, but raw answers may quote them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def bundle(
 ) -> Predictions:
     """Writes a run and its scores, computed as by :func:`.evaluate`, to one archive.
 
-    If the journal does not exist, its name stands for its shards.
+    If the journal does not exist, its shards are used.
 
     Raises:
         CradleError: If the run is not finished or does not fit the corpus, or the archive can't be
@@ -54,7 +54,7 @@ def bundle(
     if not run.is_finished:
         raise JournalError(
             f"{paths.shown(journal)}: {len(run.corpus):,} of the run's dialogues are complete. "
-            "Finish it with `cradle infer`, and bundle it then."
+            "Finish it with `cradle infer` first."
         )
     scores = scored(run, conventions or Conventions(), draws, seed)
     contents = {file.name: file.read_bytes() for file in files}
@@ -67,9 +67,9 @@ def bundle(
 
 
 def load_bundle(path: Path, corpus: Corpus, *, partial: bool = False) -> Predictions:
-    """Loads the run in a bundle, as :func:`.load_predictions` loads it from its journals.
+    """Loads the run in a bundle, as :func:`.load_predictions` does from journals.
 
-    Nothing else in the bundle is read or checked; :func:`.verify` does that.
+    The bundle's other files are not checked; :func:`.verify` does that.
 
     Raises:
         CradleError: If the archive can't be read or contains no journal, or its run does not fit
@@ -86,7 +86,7 @@ def load_bundle(path: Path, corpus: Corpus, *, partial: bool = False) -> Predict
 
 
 def unpack_journals(files: Mapping[str, bytes], folder: Path, path: Path) -> list[Path]:
-    """Writes the journals of the bundle ``path`` to a folder, and returns where, sorted by name.
+    """Writes the journals of the bundle ``path`` to a folder, and returns their paths, sorted.
 
     Raises:
         JournalError: If the bundle contains no journal.

@@ -1,9 +1,9 @@
-"""Checks a bundle: derives its questions and scores again, and lists what differs.
+"""Verifies a bundle: recomputes its questions and scores, and lists the differences.
 
-Every question of the run is built again from the corpus, and its key is compared with the one
-stored with the answer. A question contains the model's earlier predictions, so a changed answer
-changes the keys after it. Then the run is scored again. An archive in which an answer was changed
-together with everything that depends on it cannot be detected: publish the archive's checksum.
+Every question of the run is rebuilt from the corpus, and its key is compared with the one stored
+with the answer. A question contains the model's earlier predictions, so a changed answer changes
+all later keys of its dialogue. Then the run is scored again. A change of an answer together with
+everything that depends on it can't be detected: publish the archive's checksum.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from cradle_lib.record import Record
 from cradle_lib.scoring.conventions import Conventions
 from cradle_lib.version import library_version
 
-#: What may differ; the version is the library's, the prompt is its template.
+#: Kinds of differences; the version is the library's, the prompt is its template.
 Kind = Literal["file", "journal", "record", "version", "corpus", "prompt", "question", "score"]
 _MOST_DRAWS: Final = 100_000
-# Another machine may add up in another order.
-_NEAR: Final = 1e-9
-# Bundles of earlier versions lack the first, and have the second under the name of the third.
-_RENAMED: Final = ("cleaned", "coverage", "over")
+# Tolerance of scores, because another machine may sum in another order.
+_TOLERANCE: Final = 1e-9
+# Not compared: bundles of earlier versions lack "cleaned", and "coverage" was called "over".
+_NOT_COMPARED: Final = ("cleaned", "coverage", "over")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Verification:
         path: The archive.
         checksum: Its SHA-256.
         record: The run's record; ``None`` if a journal can't be read.
-        turns: Number of answers that belong to the question derived for their turn.
+        turns: Number of answers whose key is that of the question derived for their turn.
         findings: All differences.
     """
 
@@ -71,9 +71,9 @@ class Verification:
 
 
 def verify(path: Path, corpus: Corpus | None = None) -> Verification:
-    """Derives questions and scores of a bundle again, from the corpus of the run.
+    """Recomputes the questions and scores of a bundle from the corpus of the run.
 
-    By default the corpus is the one that the record names: the surrogate or the fetched release.
+    The default corpus is the one that the record names: the surrogate or the fetched release.
 
     Raises:
         JournalError: If the archive can't be read, or lacks a journal, record or scores.
@@ -93,7 +93,7 @@ def verify(path: Path, corpus: Corpus | None = None) -> Verification:
         try:
             parts = [read_journal(journal) for journal in journals]
         except JournalError as error:
-            # The message names a temporary file, whose name is that in the bundle.
+            # In the message, the path of the temporary file becomes its name in the bundle.
             about = str(error).replace(f"{folder}/", "").partition(". Restore")[0]
             found.findings.append(Finding("journal", about))
             return found
@@ -151,7 +151,7 @@ def _check_setting(record: Record, corpus: Corpus, stated: Mapping[str, Any]) ->
 def _check_questions(
     parts: Sequence[tuple[Record, list[Prediction]]], corpus: Corpus, found: Verification
 ) -> None:
-    """Derives every question, counts the answers to them, and adds what differs."""
+    """Derives every question, counts the matching answers, and adds the differences."""
     record, template = parts[0][0], template_of(parts[0][0])
     assert template is not None
     answers: dict[str, dict[int, Prediction]] = defaultdict(dict)
@@ -201,22 +201,22 @@ def _check_scores(
 
 def _differences(stated: Any, derived: Any) -> Iterator[str]:
     """Compares the scores that a bundle states with those that were derived, value by value."""
-    claims, again = dict(_values(stated, "scores")), dict(_values(derived, "scores"))
-    for place in claims | again:
-        if place.rpartition(", ")[2] in _RENAMED:
+    before, now = dict(_values(stated, "scores")), dict(_values(derived, "scores"))
+    for place in before | now:
+        if place.rpartition(", ")[2] in _NOT_COMPARED:
             continue
-        claim, found = claims.get(place), again.get(place)
-        if isinstance(claim, float | int) and isinstance(found, float):
-            same = math.isclose(claim, found, rel_tol=_NEAR, abs_tol=_NEAR)
+        old, new = before.get(place), now.get(place)
+        if isinstance(old, float | int) and isinstance(new, float):
+            same = math.isclose(old, new, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
         else:
-            # A signature ends with the version, which is a finding of its own.
-            same = str(claim).partition("|v")[0] == str(found).partition("|v")[0]
+            # A signature ends with the version, which is a separate finding.
+            same = str(old).partition("|v")[0] == str(new).partition("|v")[0]
         if not same:
-            yield f"{place}: {claim!s:.200}, derived {found!s:.200}"
+            yield f"{place}: {old!s:.200}, derived {new!s:.200}"
 
 
 def _values(content: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """Lists the single values of a document with their places."""
+    """Lists the scalar values of a JSON document with their places."""
     if isinstance(content, dict):
         for name, value in content.items():
             yield from _values(value, f"{place}, {name}")

@@ -26,9 +26,9 @@ from cradle_lib.detection.shards import join
 from cradle_lib.errors import EngineError, JournalError
 from cradle_lib.prompts import load_template
 
-# Seconds between two queries of the jobs' states: few at first, so that short jobs end soon.
+# Seconds between two polls of the jobs' states; short at first, so that short jobs end soon.
 _FIRST, _LONGEST = 0.2, 10.0
-_FINISHED: Final = (0, 1)  # 1: some answers are missing or unusable, which the report says.
+_FINISHED: Final = (0, 1)  # Status 1: answers are missing or unusable, which the report states.
 
 app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
 
@@ -109,7 +109,7 @@ def cluster(
 
 
 def _parse(words: Sequence[str]) -> dict[str, Any]:
-    """Reads the options of ``cradle infer``; a mistake in them ends the command."""
+    """Parses the options of ``cradle infer``; an invalid option ends the command."""
     reader = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
     reader.command("infer")(infer)
     command = typer.main.get_command(reader)
@@ -117,7 +117,10 @@ def _parse(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _require_free(journal: Path, files: Sequence[Path]) -> None:
-    """Refuses a journal that exists, and shards of another division: they would be asked again."""
+    """Refuses an existing journal, and shards of another number of jobs.
+
+    The turns of such shards would be asked again.
+    """
     if journal.exists():
         raise JournalError(
             f"{paths.shown(journal)}: already exists. If it is not finished, finish it with "
@@ -142,13 +145,13 @@ def _open_cluster(kind: str, sbatch: Sequence[str], folder: Path) -> Slurm | Loc
 def run_jobs(
     cluster: Slurm | Local, commands: Mapping[int, Sequence[str]], show: Callable[[], None]
 ) -> list[str]:
-    """Runs jobs to their ends. A job that dies is submitted once more.
+    """Runs jobs until they end. A job that dies is submitted once more.
 
-    If anything else happens, such as Ctrl-C, the jobs are interrupted: they keep the answers to
+    On an exception, such as Ctrl-C, the jobs are interrupted; they still store the answers to
     calls in flight.
 
     Returns:
-        A sentence about each job that failed, with its reason.
+        A message for each job that failed, with its reason.
     """
     cluster.submit(commands)
     try:
@@ -171,14 +174,14 @@ def run_jobs(
                     failed[index] = reason
         show()
     except BaseException:
-        err.print("Ending the shards, which wait for calls in flight. The same command resumes.")
+        err.print("Stopping the shards after their calls in flight. The same command resumes.")
         cluster.interrupt()
         raise
     return [f"shard {index}/{len(commands)}: {failed[index]}" for index in sorted(failed)]
 
 
 def count_answers(journal: Path) -> int:
-    """Counts the complete lines of answers in a journal, without those that failed."""
+    """Counts the complete lines of answers in a journal, without failed ones."""
     if not journal.exists():
         return 0
     lines = journal.read_bytes().split(b"\n")[:-1]

@@ -1,7 +1,7 @@
 """Runs commands of this library as jobs of a SLURM cluster, or as processes of this machine.
 
-``submitit`` submits to SLURM. States come from ``squeue``: submitit asks ``sacct``, which needs an
-accounting database that not every cluster has.
+``submitit`` submits to SLURM. States come from ``squeue``, because submitit would ask ``sacct``,
+which needs an accounting database that not every cluster has.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from typing import Any, Final
 from cradle_lib import paths
 from cradle_lib.errors import EngineError
 
-#: Words of a command after ``cradle``, by the number of its shard.
+#: Index of a shard to the arguments of its ``cradle`` command.
 Commands = Mapping[int, Sequence[str]]
-#: Exit status of a command, ``None`` if the job died (out of time, killed, a node without power);
-#: and the reason.
+#: How a job ended: exit status (``None`` if it died: timeout, kill, node failure) and reason.
 End = tuple[int | None, str]
 _PROGRAM: Final = (sys.executable, "-m", "cradle_lib.cli")
-# The result of a job that is COMPLETED may be seen on this machine a minute later.
+# COMPLETED is included, because this machine may see the job's result a minute later.
 _ALIVE: Final = frozenset(
     ["PENDING", "RUNNING", "COMPLETING", "COMPLETED", "CONFIGURING", "SUSPENDED"]
 )
@@ -39,7 +38,7 @@ class Slurm:
     """A SLURM cluster. Scripts and logs go to the folder, which every node must see.
 
     Args:
-        folder: The folder, by which jobs of an earlier start are recognised.
+        folder: The folder; its path identifies jobs of an earlier start.
         options: Options of ``sbatch`` by name, such as ``{"gres": "gpu:1"}``.
 
     Raises:
@@ -71,12 +70,16 @@ class Slurm:
             )
 
     def submit(self, commands: Commands) -> None:
-        """Submits commands as one array. A refusal by SLURM is an error with its reason."""
+        """Submits commands as one job array.
+
+        Raises:
+            EngineError: If SLURM refuses the jobs, with its reason.
+        """
         from submitit.core.utils import FailedJobError, FailedSubmissionError
         from submitit.slurm.slurm import SlurmExecutor
 
         executor = SlurmExecutor(self._folder)
-        # Jobs that died are submitted again from here: SLURM itself would wait for two minutes.
+        # `run_jobs` resubmits jobs that died; SLURM itself would wait for two minutes.
         extra = {"no_requeue": True, "nodes": 1, "ntasks": 1, **self._options}
         executor.update_parameters(
             job_name=self._name,
@@ -96,19 +99,19 @@ class Slurm:
     def ended(self, indices: Iterable[int]) -> dict[int, End]:
         """Finds the jobs that ended: looks for results, and asks ``squeue`` about the others.
 
-        While SLURM does not answer, as when its controller is restarted, these count as running.
+        While SLURM does not answer, such as during a restart, these count as running.
         """
         arrays = {job.job_id.partition("_")[0] for job in self._jobs.values()}
         queue = _slurm(
             *("squeue", "--noheader", "--array", "--states=all", "--format=%i|%T"),
             f"--jobs={','.join(sorted(arrays))}",
         )
-        silent = queue.returncode != 0 and "Invalid job id" not in queue.stderr
+        unreachable = queue.returncode != 0 and "Invalid job id" not in queue.stderr
         states = dict(line.split("|", 1) for line in queue.stdout.split() if "|" in line)
         found: dict[int, End] = {}
         for index in indices:
             job = self._jobs[index]
-            state = states.get(job.job_id, "RUNNING" if silent else "forgotten by SLURM")
+            state = states.get(job.job_id, "RUNNING" if unreachable else "unknown to SLURM")
             if job.paths.result_pickle.exists():
                 found[index] = _result(job), _last_error(job.paths.stderr)
             elif state not in _ALIVE:
@@ -116,7 +119,7 @@ class Slurm:
         return found
 
     def interrupt(self) -> None:
-        """Interrupts the jobs that run, and takes the others out of the queue."""
+        """Interrupts running jobs, and removes the others from the queue."""
         ids = [job.job_id for job in self._jobs.values()]
         _slurm("scancel", "--state=PENDING", *ids)
         _slurm("scancel", "--signal=INT", "--full", *ids)
@@ -138,7 +141,7 @@ class Local:
         for index, words in commands.items():
             own = {"CUDA_VISIBLE_DEVICES": gpus[index % len(gpus)]} if len(gpus) > 1 else {}
             with self._log(index).open("wb") as log:
-                # In a session of its own, so that Ctrl-C reaches it once: from `interrupt`.
+                # In a separate session, so that Ctrl-C reaches it only through `interrupt`.
                 self._jobs[index] = subprocess.Popen(
                     [*_PROGRAM, *words],
                     stdout=log,
@@ -176,9 +179,9 @@ class Local:
 def run_command(words: Sequence[str]) -> int:
     """Runs a command of this library in a job, and returns its exit status.
 
-    A job whose command was killed leaves no result: SLURM's state says why.
+    A job whose command was killed leaves no result; SLURM's state gives the reason.
     """
-    # An interrupt reaches the command too, which ends when its calls in flight have ended.
+    # The command receives the interrupt too, and ends after its calls in flight.
     signal.signal(signal.SIGINT, lambda *_: None)
     status = subprocess.call([*_PROGRAM, *words])
     if status < 0:
@@ -195,7 +198,7 @@ def _last_error(log: Path) -> str:
 
 
 def _result(job: Any) -> int:
-    """The exit status of a job's command; 2 if it could not be started, which its log explains."""
+    """The exit status of a job's command; 2 if it could not be started (see its log)."""
     from submitit.core.utils import FailedJobError
 
     try:

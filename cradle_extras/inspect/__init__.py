@@ -1,1 +1,1 @@
-"""The benchmark as a task of Inspect, and runs as its logs."""
+"""The benchmark as an Inspect task, and the export of runs as Inspect logs."""

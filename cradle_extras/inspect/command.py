@@ -1,4 +1,4 @@
-"""``cradle export inspect``: logs of Inspect."""
+"""``cradle export inspect``: exports a run as a log of Inspect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A journal becomes a log that ``inspect view`` opens."""
+"""Exports a journal as a log that ``inspect view`` opens."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TASK: Final = "cradle_dialogue"
-#: The key of a dialogue's journal lines in a sample's store and score when Inspect asks.
+#: Key of a dialogue's journal lines in the store and score of a sample that Inspect has run.
 ANSWERS: Final = "cradle_answers"
 
 
 def export_log(journal: Path, corpus: Corpus, path: Path) -> int:
     """Writes a run as a log of Inspect, ``.eval`` or ``.json``, with one sample for each dialogue.
 
-    The log contains the text of the dialogues that are answered completely. If the journal does not
-    exist, its name stands for its shards.
+    The log contains the text of all completely answered dialogues. If the journal does not exist,
+    its shards are used.
 
     Returns:
         The number of dialogues in the log.
@@ -74,7 +74,7 @@ def export_log(journal: Path, corpus: Corpus, path: Path) -> int:
 
 
 def overall_scores(run: Predictions) -> dict[str, float]:
-    """Gives each overall score at each level, by ``LEVEL_SCORE``; undefined scores are NaN."""
+    """Maps ``LEVEL_SCORE`` to each overall score at each level; undefined scores are NaN."""
     results = {level: evaluate(run, level=level, draws=0) for level in LEVELS}
     return {
         f"{level}_{name}": float(result.estimate(name).value)
@@ -84,17 +84,17 @@ def overall_scores(run: Predictions) -> dict[str, float]:
 
 
 def read_answers(lines: Iterable[Any], record: Record, place: str) -> list[Prediction]:
-    """Reads the lines in a log as strictly as those of a journal.
+    """Reads the journal lines in a log with the checks of a journal.
 
     Raises:
-        JournalError: If a line is damaged or was edited; the place is for its message.
+        JournalError: If a line is damaged or was edited; the message names the ``place``.
     """
     written = [to_bytes(record), *(json.dumps(line).encode() for line in lines)]
     return parse_lines(written, Path(place))[1]
 
 
-def shown(turns: Iterable[Turn]) -> str:
-    """Gives turns as a page of Inspect shows them, one a line."""
+def transcript(turns: Iterable[Turn]) -> str:
+    """Formats turns for display in Inspect, one per line."""
     return "\n".join(f"{turn.speaker}: {turn.text}" for turn in turns)
 
 
@@ -103,14 +103,14 @@ def _sample(dialogue: Dialogue, rows: pd.DataFrame, record: Record) -> logs.Eval
     messages: list[Any] = []
     ends = rows["turn"] + 1
     for start, end, answer in zip([0, *ends], ends, rows["answer"], strict=False):
-        messages.append(ChatMessageUser(content=shown(dialogue.turns[start:end])))
+        messages.append(ChatMessageUser(content=transcript(dialogue.turns[start:end])))
         messages.append(ChatMessageAssistant(content=answer))
-    # An unusable answer is never right, even if there is no gold label.
+    # An unusable answer is never correct, even on a turn without gold labels.
     right = float((rows["gold"] == rows["predicted"]).mean())
     return logs.EvalSample(
         id=dialogue.id,
         epoch=1,
-        input=shown(dialogue.turns),
+        input=transcript(dialogue.turns),
         target=list(rows["gold"]),
         messages=messages,
         output=ModelOutput.from_content(record.model, messages[-1].content),

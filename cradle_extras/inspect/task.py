@@ -1,8 +1,8 @@
 """The benchmark as a task of Inspect: ``inspect eval cradle_extras/cradle_dialogue --model ...``.
 
-A sample is a dialogue. The solver leads the model through it turn by turn, with its own tags in the
-history, and keeps a line of a journal for each answer; the scorer hands these lines to the metrics,
-which are the scores of ``cradle score``. Inspect finds the task by an entry point.
+A sample is a dialogue. The solver asks the model about one user turn after the other, and stores a
+journal line for each answer. From these lines the metrics compute the scores of ``cradle score``.
+Inspect finds the task through an entry point.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from inspect_ai.model import (
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from cradle_extras.inspect.log import ANSWERS, overall_scores, read_answers, shown
+from cradle_extras.inspect.log import ANSWERS, overall_scores, read_answers, transcript
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection.api.replies import completed_answer, one_line
 from cradle_lib.detection.journal import to_line
@@ -34,7 +34,7 @@ from cradle_lib.labels import UNUSABLE, format_mask
 from cradle_lib.prompts import load_template
 from cradle_lib.record import History, Record
 
-# The paper's largest answer.
+# The paper's limit for an answer.
 _MOST_TOKENS: Final = 512
 _CUT: Final = "cut at its limit of tokens"
 _ENDINGS: Final = {"stop": None, "content_filter": None, "max_tokens": _CUT, "model_length": _CUT}
@@ -57,14 +57,14 @@ def cradle_dialogue(
         The task, with one sample for each dialogue.
 
     Raises:
-        CradleError: If there is no such corpus or template.
+        CradleError: If the corpus or the template does not exist.
     """
     loaded, template = _corpus(corpus, split), load_template(prompt)
     protocol = {"corpus": corpus, "split": split, "history": history, "prompt": prompt}
     samples = [
         Sample(
             id=dialogue.id,
-            input=shown(dialogue.turns),
+            input=transcript(dialogue.turns),
             target=[format_mask(turn.mask) for turn in dialogue.user_turns],
             metadata=protocol,
         )
@@ -86,7 +86,7 @@ def cradle_dialogue(
 
 @solver
 def turn_by_turn() -> Solver:
-    """Asks about one user turn after the other, each with the model's earlier tags."""
+    """Asks about one user turn after the other, with the tags of the chosen history."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         protocol = state.metadata
@@ -110,7 +110,7 @@ def turn_by_turn() -> Solver:
 
 
 def answer_of(output: ModelOutput) -> Answer:
-    """Reads a provider's reply; an answer that is not known to be complete has failed."""
+    """Reads a provider's reply; an answer counts as failed unless it is known to be complete."""
     counts: dict[str, int | None] = {}
     if (usage := output.usage) is not None:
         read, written = usage.input_tokens_cache_read or 0, usage.input_tokens_cache_write or 0
@@ -132,9 +132,9 @@ def answer_of(output: ModelOutput) -> Answer:
 
 
 def benchmark_scores(scores: list[SampleScore]) -> dict[str, float]:
-    """Scores the dialogues of an evaluation together, as ``cradle score`` does.
+    """Scores all dialogues of an evaluation, as ``cradle score`` does.
 
-    Gives nothing if no dialogue was answered completely.
+    The result is empty if no dialogue was answered completely.
     """
     found = [score.score.metadata or {} for score in scores]
     if not found:
@@ -171,12 +171,12 @@ def labels() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         lines = state.store.get(ANSWERS, [])
-        # An unusable answer is never right, also where nothing is gold.
-        tagged = [line["labels"] if line["outcome"] == "ok" else UNUSABLE for line in lines]
-        right = sum(a == b for a, b in zip(tagged, target, strict=False))
+        # An unusable answer is never correct, even on a turn without gold labels.
+        predicted = [line["labels"] if line["outcome"] == "ok" else UNUSABLE for line in lines]
+        right = sum(a == b for a, b in zip(predicted, target, strict=False))
         return Score(
             value=right / len(target),
-            answer=" | ".join(tagged),
+            answer=" | ".join(predicted),
             metadata={ANSWERS: lines, **state.metadata},
         )
 

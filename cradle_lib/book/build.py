@@ -1,8 +1,8 @@
 """Brings the executed notebooks of the book up to date.
 
-Each page is executed when what it rests on has changed (see
-:mod:`cradle_lib.book.cache_key`), three at a time, after the pages whose artefacts it reads.
-A notebook that fails stops only the pages that need it.
+A page is executed if its inputs have changed (see :mod:`cradle_lib.book.cache_key`), after the
+pages whose artefacts it reads. Three pages are executed in parallel. A notebook that fails stops
+only the pages that need it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from cradle_lib.book.plan import REGISTRY, Project, load_plan
 from cradle_lib.errors import BookError
 from cradle_lib.files import visible_files
 
-# One more than the cores that a small machine has: a kernel that starts waits for a second.
+# One more than the two cores of a small machine, because a starting kernel idles for a second.
 _WORKERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What was done: names of the pages executed, as they finished, and of those up to date."""
+    """Names of the pages executed, in order of completion, and of the pages already up to date."""
 
     executed: list[str] = field(default_factory=list)
     fresh: list[str] = field(default_factory=list)
@@ -40,15 +40,17 @@ def update(
     corpus: BookCorpus | None = None,
     report: Callable[[str], None] = lambda line: None,
 ) -> Update:
-    """Executes every page that is out of date, and removes those that are no longer made.
+    """Executes every page that is out of date, and removes pages that are no longer in the plan.
 
-    ``models`` are the ids of the registry's default models, and the ``corpus`` is the one that the
-    environment names, unless others are given. ``report`` receives a line for each page that is
-    executed.
+    Args:
+        project: The folders of the book.
+        models: Ids of models; by default the registry's default models.
+        corpus: By default the corpus that the environment names.
+        report: Receives a line for each page that is executed or fails.
 
     Raises:
-        BookError: If the plan is malformed, or, after all other notebooks have run, if some failed:
-            four lines for each.
+        BookError: If the plan is malformed, or if notebooks failed: four lines for each, after all
+            others have run.
     """
     if models is None:
         from cradle_lib.detection.registry import load_registry
@@ -58,7 +60,7 @@ def update(
     pages = load_plan(project, models, corpus or BookCorpus.chosen(project.root))
     by_name = {page.name: page for page in pages}
     for file in visible_files(project.sections, "*.ipynb"):
-        # A file that the pipeline did not make is somebody's own.
+        # Files that the pipeline did not make belong to the user.
         if file.stem not in by_name and stored_state(file) is not None:
             file.unlink()
     ingredients = Ingredients(project, pages)
@@ -71,9 +73,9 @@ def update(
     pool = ProcessPoolExecutor(_WORKERS, mp_context=spawn, initializer=watch_parent)
     try:
         while True:
-            # A page that is up to date makes the next ones ready at once.
+            # A page that is up to date makes its dependents ready immediately.
             while ready := [by_name[name] for name in order.get_ready()]:
-                # Pages for whose artefacts others wait come first.
+                # Pages with artefacts come first, because other pages wait for them.
                 for page in sorted(ready, key=lambda page: not page.provides):
                     found = ingredients.of(page)
                     reason = ingredients.stale(page, found)
@@ -90,7 +92,7 @@ def update(
                 job = running.pop(future)
                 try:
                     problem = future.result()
-                except Exception as error:  # The worker died, or could not send its answer.
+                except Exception as error:  # The worker died, or could not send its result.
                     problem = failure(job, "outside any cell", type(error).__name__, str(error))
                 if problem is None:
                     done.executed.append(job.page.name)
@@ -99,7 +101,7 @@ def update(
                     report(f"{job.page.name} failed")
                     failures.append(problem)
     finally:
-        # Without this an interrupt would first work through the whole queue.
+        # Without this, an interrupt would first execute the whole queue.
         pool.shutdown(cancel_futures=True)
     if failures:
         raise BookError("\n".join(failures))

@@ -1,9 +1,9 @@
-"""What a page's result depends on, as content, never as dates.
+"""Decides whether a page is up to date, from digests of everything that its result depends on.
 
-A page's ingredients are the cells of its notebook, its parameters, the book's corpus if it is about
-it, the runs if it reads them, and what all pages share: the library, the data that ship, and the
-versions of Python and of the packages that compute. They are stored in the executed notebook, so a
-fresh clone, a touched file or an edit that was taken back executes nothing.
+A page's ingredients are the cells of its notebook, its parameters, and, if it uses them, the
+book's corpus and its runs. All pages share the library, the shipped data, and the versions of
+Python and of the numerical packages. The digests are stored in the executed notebook. Dates are
+not compared, so a fresh clone, a touched file or a reverted edit executes nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cradle_lib.record import installed
 
 METADATA: Final = "cradle"
 _DIGITS: Final = 16
-# What ships beside the library.
+# Shipped data outside the library.
 _DATA: Final = ("data", "benchmarks/results", "models.yml")
 _PACKAGES: Final = ("numpy", "pandas", "scipy", "scikit-learn", "matplotlib", "seaborn")
 
@@ -32,18 +32,17 @@ def digest(content: bytes) -> str:
 
 
 class Ingredients:
-    """Finds what pages rest on.
+    """Computes the ingredients of pages.
 
-    Everything but runs is read when it is made, so that an edit during a long build makes the next
-    build execute the page again.
+    Everything except runs is read by the constructor, so that an edit during a long build makes
+    the next build execute the page again.
     """
 
     def __init__(self, project: Project, pages: Iterable[Page]) -> None:
-        """Finds what does not come from other pages."""
         self.project = project
         self.pages = {page.name: page for page in pages}
-        # No page can use the commands.
-        library = digest_of(project, project.packages, left_out={"__pycache__", "cli"})
+        # Pages don't use the command line.
+        library = digest_of(project, project.packages, excluded={"__pycache__", "cli"})
         common = {
             "python": ".".join(map(str, sys.version_info[:2])),
             "packages": json.dumps(installed(_PACKAGES)),
@@ -61,7 +60,7 @@ class Ingredients:
     def of(self, page: Page) -> dict[str, str]:
         """Maps the ingredients of a page, such as ``data``, to their digests.
 
-        The pages before it must be up to date.
+        The pages in its ``after`` must be up to date.
         """
         before = [pattern for name in page.after for pattern in self.pages[name].provides]
         runs = digest_of(self.project, [*before, *page.runs])
@@ -73,7 +72,7 @@ class Ingredients:
         if stored is None:
             return "not executed yet"
         if stored.get("artefacts") != digest_of(self.project, page.provides):
-            return "changed: what it provides"
+            return "changed: its artefacts"
         before = stored.get("ingredients", {})
         names = sorted({*ingredients, *before})
         changed = [name for name in names if ingredients.get(name) != before.get(name)]
@@ -81,25 +80,25 @@ class Ingredients:
 
 
 def digest_of(
-    project: Project, patterns: Iterable[str], left_out: Iterable[str] = ()
+    project: Project, patterns: Iterable[str], excluded: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Maps files to their digests: those that match patterns, and all in folders that match.
+    """Maps files that match a pattern, or are in a folder that does, to their digests.
 
-    Files in folders that are ``left_out`` are not among them.
+    Files in folders with an ``excluded`` name are skipped.
     """
     matched = [path for pattern in patterns for path in visible_files(project.root, pattern)]
     files = {file for path in matched for file in (visible_files(path, "**/*") or [path])}
     return {
         project.shown(file): digest(file.read_bytes())
         for file in sorted(files)
-        if file.is_file() and not {*left_out} & {*file.relative_to(project.root).parts}
+        if file.is_file() and not {*excluded} & {*file.relative_to(project.root).parts}
     }
 
 
 def stored_state(output: Path) -> dict[str, Any] | None:
     """Reads the ingredients and artefacts that the pipeline stored in an executed notebook.
 
-    ``None`` if the file is missing, torn, or not made by the pipeline.
+    ``None`` if the file is missing, incomplete, or not made by the pipeline.
     """
     try:
         stored = json.loads(output.read_text(encoding="utf-8"))["metadata"][METADATA]

@@ -1,4 +1,4 @@
-"""The corpus that a book is about: one choice, made outside the plan, that fills its slots."""
+"""The corpus of the book: chosen by environment variables, inserted in the plan's slots."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cradle_lib import paths
 from cradle_lib.errors import BookError
 
 VARIABLE: Final = "CRADLE_CORPUS"
-# Set to 1 to put the text of dialogues into a site for one's own machine.
+# If 1, the site includes the text of dialogues, for use on the local machine only.
 TEXT: Final = "CRADLE_TEXT"
-# Mirrors `load_corpus`, which can't be asked where its files lie without reading them.
+# As in `load_corpus`, which does not return the paths of its files.
 _FOLDERS: Final = {
     "surrogate": paths.SURROGATE.relative_to(paths.SHIPPED),
     "hub": paths.RELEASE.relative_to(paths.ROOT),
@@ -23,11 +23,11 @@ _FOLDERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class BookCorpus:
-    """A corpus by choice: ``surrogate``, ``hub``, or the absolute path of a file.
+    """The corpus of the book.
 
     Attributes:
-        choice: The choice.
-        text: Whether the explorer has the text of a corpus that is not the surrogate.
+        choice: ``surrogate``, ``hub``, or the absolute path of a file.
+        text: Whether the explorer shows the text of a corpus that is not the surrogate.
     """
 
     choice: str = "surrogate"
@@ -35,11 +35,12 @@ class BookCorpus:
 
     @classmethod
     def chosen(cls, root: Path) -> BookCorpus:
-        """Reads ``CRADLE_CORPUS``, where a path begins at ``root``, and ``CRADLE_TEXT``.
+        """Reads ``CRADLE_CORPUS``, where paths are relative to ``root``, and ``CRADLE_TEXT``.
 
-        Without them, the corpus is the surrogate, and no text of others is shown.
+        By default the corpus is the surrogate, and no text of other corpora is shown.
 
-        A file that is not there, or a release that has not been fetched, is an error.
+        Raises:
+            BookError: If the file is missing, or the release has not been fetched.
         """
         choice = os.environ.get(VARIABLE) or "surrogate"
         if choice not in _FOLDERS:
@@ -56,12 +57,12 @@ class BookCorpus:
 
     @property
     def name(self) -> str:
-        """What the corpus of the test split is called, and the folder of its runs."""
+        """The name of the test split's corpus, and of the folder with its runs."""
         return f"{self.choice}-test" if self.choice in _FOLDERS else Path(self.choice).stem
 
     @property
     def training(self) -> str:
-        """The corpus with a train and a dev split; empty for a single file, which has none."""
+        """The corpus with a train and a dev split; empty for a single file."""
         return self.choice if self.choice in _FOLDERS else ""
 
     @property
@@ -71,6 +72,6 @@ class BookCorpus:
         return Path(self.choice) if folder is None else folder / "test.parquet"
 
     def identity(self, root: Path) -> str:
-        """Tells it from every other corpus: the choice, and a digest of its test split."""
+        """Identifies the corpus by the choice and a digest of its test split."""
         content = hashlib.sha256((root / self.file).read_bytes()).hexdigest()
         return f"{self.choice} {content[:16]}"

@@ -1,4 +1,4 @@
-"""Copies a notebook into a page of one's own: notebook, plan and table of contents."""
+"""Copies a notebook to a new page: adds it to the plan and to the table of contents."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _GUIDE: Final = "guide"
 def fork(project: Project, name: str) -> Path:
     """Makes a page of the book from a copy of the notebook *Add a model*.
 
-    The copy, whose path is given, belongs to whoever asked for it: nothing writes to it again.
+    Gives the path of the copy. It belongs to the user: nothing overwrites it later.
 
     Raises:
-        BookError: If the name can't be one or is taken.
+        BookError: If the name is invalid or taken.
     """
     if not _NAME.fullmatch(name):
-        problem = f"{name!r} can't name a page"
-        raise BookError(problem, hint="Use small letters, digits and hyphens.")
+        problem = f"{name!r} is no valid name of a page"
+        raise BookError(problem, hint="Use lower-case letters, digits and hyphens.")
     copy = project.notebooks / f"{name}.ipynb"
     entries = {entry.page: entry for entry in read_plan(project.plan)}
     if copy.exists() or name in entries:
@@ -43,10 +43,10 @@ def fork(project: Project, name: str) -> Path:
         "parameters": {"name": name, **source.parameters},
         "provides": [f"runs/{{corpus_name}}/{id_of(name)}.jsonl"],
     }
-    # Added as text: files that were read and dumped would lose their comments.
+    # Added as text, because loading and dumping YAML would lose its comments.
     lines = yaml.safe_dump([entry], sort_keys=False, default_flow_style=None).splitlines()
     before = project.plan.read_text(encoding="utf-8").rstrip("\n")
-    write_text(copy, _renamed(origin, name))
+    write_text(copy, _copied(origin, name))
     write_text(project.plan, "\n".join([before, "", *(f"  {line}" for line in lines), ""]))
     toc = project.toc.read_text(encoding="utf-8")
     below = rf"\g<0>\1sections/{name}\n"
@@ -54,8 +54,8 @@ def fork(project: Project, name: str) -> Path:
     return copy
 
 
-def _renamed(origin: Path, name: str) -> str:
-    """The notebook without its guide, and with another title."""
+def _copied(origin: Path, name: str) -> str:
+    """Gives the notebook without its guide cells, and with the page's title."""
     content = json.loads(origin.read_text(encoding="utf-8"))
     content["cells"] = [c for c in content["cells"] if _GUIDE not in c["metadata"].get("tags", [])]
     if (title := find_title(content["cells"])) is not None:

@@ -14,12 +14,13 @@ One entry makes one page::
 
 ``{corpus}`` is the book's corpus, ``{corpus_name}`` the folder of its runs, and ``{training}`` the
 corpus whose train and dev splits are shown, empty if there are none. ``{text}`` says whether the
-text of a corpus that is not the surrogate may be shown. A pattern with ``{model}`` is
-one pattern for the id of each default model.
+text of a corpus that is not the surrogate may be shown. A pattern with ``{model}`` expands to one
+pattern for the id of each default model.
 
-``provides`` are patterns, relative to the repository, of files that the page writes for the pages
-that come ``after`` it. ``runs`` says that the page reads all runs over the book's corpus: it comes
-after every page that provides something. A page with the parameter ``{corpus}`` is about it.
+``provides`` has patterns, relative to the repository, of files that the page writes for other
+pages. ``after`` has the names of pages whose files this page reads. ``runs: true`` means that the
+page reads all runs over the book's corpus, so it is executed after every page with ``provides``.
+A page depends on the book's corpus if it has the parameter ``{corpus}``.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _RUNS: Final = ("runs/{corpus_name}/*.jsonl", "runs/repeats/*/*/{corpus_name}/*.
 
 
 class Entry(BaseModel):
-    """One entry of the plan, as it is written. See the module for the meaning of the fields."""
+    """One entry of the plan, before expansion. See the module for the meaning of the fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -87,7 +88,7 @@ class Project:
 
     @cached_property
     def work(self) -> Path:
-        """Where notebooks run before they are moved into place, and tracebacks are kept."""
+        """Folder in which notebooks are executed, and where tracebacks are kept."""
         return self.root / "book" / "_build" / "notebook-runs"
 
     @cached_property
@@ -96,7 +97,7 @@ class Project:
         return self.root / "book" / "_toc.yml"
 
     def shown(self, path: Path) -> str:
-        """Shortens a path for people."""
+        """Shortens a path for messages."""
         return str(path.relative_to(self.root)) if path.is_relative_to(self.root) else str(path)
 
 
@@ -108,7 +109,7 @@ class Page:
         name: Name of the output, without suffix.
         notebook: The source.
         parameters: Values for the notebook's parameters, checked.
-        corpus: The book's corpus, if the page is about it.
+        corpus: The book's corpus, if the page depends on it.
         provides: Patterns of the artefacts.
         after: Names of the pages whose artefacts this one reads.
         runs: Patterns of the runs that it reads.
@@ -128,7 +129,7 @@ def load_plan(
 ) -> tuple[Page, ...]:
     """Reads, expands and checks the plan.
 
-    ``models`` are the ids that ``{model}`` stands for.
+    ``models`` are the ids that replace ``{model}``.
 
     Raises:
         BookError: If the plan is malformed, a name is used twice, or a notebook does not declare a
@@ -156,12 +157,12 @@ def load_plan(
 
 
 def read_plan(path: Path) -> tuple[Entry, ...]:
-    """Reads the entries of a plan, as they are written."""
+    """Reads the entries of a plan, before expansion."""
     return read_yaml(path, _Plan).pages
 
 
 def _patterns(written: Sequence[str], models: Sequence[str], corpus: BookCorpus) -> tuple[str, ...]:
-    # A name with brackets stands for itself alone.
+    # Inserted names are escaped, because brackets have a meaning in patterns.
     found = [
         _filled(pattern, corpus, model, escape=True)
         for pattern in written
@@ -171,7 +172,7 @@ def _patterns(written: Sequence[str], models: Sequence[str], corpus: BookCorpus)
 
 
 def _filled(value: Any, corpus: BookCorpus, model: str = "", *, escape: bool = False) -> Any:
-    """Fills the slots of a text, all at once: the content of one slot is no slot of its own."""
+    """Fills the slots of a text in one pass, so that slots in inserted values are not filled."""
     if not isinstance(value, str):
         return value
     if value == "{text}":

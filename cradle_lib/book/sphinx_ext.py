@@ -1,7 +1,7 @@
-"""The book's Sphinx extension: executes what is out of date, and tidies pages and site.
+"""The book's Sphinx extension: executes outdated notebooks, and cleans pages and site.
 
 Listed in ``_config.yml`` under ``sphinx.extra_extensions``, so that
-``jupyter-book build book/`` is the whole command.
+``jupyter-book build book/`` is the only command needed.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from cradle_lib.errors import CradleError
 from cradle_lib.files import visible_files, write_text
 from cradle_lib.version import library_version
 
-# The table of contents is read at 900: until then the pages that it lists may be missing.
+# The table of contents is read at priority 900; until then the pages that it lists may be missing.
 _BEFORE_TOC: Final = 100
 _AFTER_THEMES: Final = 950
 _THEBE: Final = re.compile(r'<script type="text/x-thebe-config">.*?</script>', re.DOTALL)
-# A header that heads nothing, and roles that plain boxes or their children can't keep.
+# Invalid for screen readers: empty header cells, and roles not allowed on these elements.
 _BARRIERS: Final = (
     ("<th></th>", "<td></td>"),
     (' role="doc-biblioentry"', ""),
     ('<div role="list" class="citation-list">', '<div class="citation-list">'),
 )
-# On a page without a table of contents the theme would take every link for a part of it, and the
-# addresses of turns in the explorer for selectors.
+# On a page without a table of contents, the theme's scroll spy would treat every link as an entry
+# of one, and addresses of turns in the explorer as selectors.
 _NO_SPY: Final = (
     "addEventListener('DOMContentLoaded', () => "
     "document.querySelector('.bd-toc-nav') || delete document.body.dataset.bsSpy);"
@@ -57,14 +57,14 @@ _log = logging.getLogger(__name__)
 def bring_up_to_date(app: Sphinx, config: Config) -> None:
     """Executes the notebooks that are out of date, before Sphinx looks for pages.
 
-    A failure ends the build with status 1 and the failure's own lines. ``SystemExit`` passes
-    through Sphinx and Jupyter Book, which wrap anything else into a long traceback.
+    A failure ends the build with status 1 and the message of the failure. ``SystemExit`` passes
+    through Sphinx and Jupyter Book, which wrap any other exception in a long traceback.
     """
     project = Project(Path(app.srcdir).parent)
     try:
         lines = read_yaml(project.root / "data" / "help_lines.yml", RootModel[dict[str, Any]])
         config.html_context["help_lines"] = lines.root
-        config.html_context["look"] = _look(Path(app.srcdir))
+        config.html_context["style_digest"] = _style_digest(Path(app.srcdir))
         corpus = BookCorpus.chosen(project.root)
         if remove_other_corpus(project, corpus, Path(app.outdir)):
             _log.info("[book] removed the pages of another corpus, so that they are never mixed")
@@ -79,9 +79,9 @@ def bring_up_to_date(app: Sphinx, config: Config) -> None:
 def all_pages_if_any_changed(
     app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
 ) -> list[str]:
-    """Has every page read and written again if one is new, changed or gone.
+    """Rebuilds all pages if one is new, changed or removed.
 
-    Each page names the others in its navigation, and the search index has no keywords of pages
+    Each page names the others in its navigation, and the search index loses the keywords of pages
     that Sphinx does not read again.
     """
     return sorted(env.found_docs) if added or changed or removed else []
@@ -97,7 +97,7 @@ def tidy_site(app: Sphinx, exception: Exception | None) -> None:
 
 
 def write_redirects(app: Sphinx) -> None:
-    """Writes a page that leads on to the new place for every address in ``cradle_redirects``."""
+    """Writes a redirecting page for every old address in ``cradle_redirects``."""
     out = Path(app.outdir)
     for old, new in app.config.cradle_redirects.items():
         target = os.path.relpath(out / new, (out / old).parent)
@@ -123,17 +123,17 @@ def add_keywords(app: Sphinx, document: nodes.document) -> None:
 def clean_page(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Drops scripts that the book does not use, and markup that is a barrier to some readers.
+    """Removes scripts that the book does not use, and markup that is a barrier to some readers.
 
     The theme's extensions add a script for remote kernels, twice, which is an error in every
-    browser; and scripts from content delivery networks, which would tell others who reads.
+    browser; and scripts from content delivery networks, which would expose readers to others.
     """
     scripts = context.get("script_files", [])
     context["script_files"] = [script for script in scripts if not _unwanted(script)]
     if page == "search":
         context["headlines"] = headlines(Project(Path(app.srcdir).parent))
     if "pagetitle" in context:
-        # The theme puts it over the printed page as it is.
+        # The theme prints it above the page without escaping it.
         context["pagetitle"] = html.escape(context["pagetitle"])
     if "body" in context:
         body = _THEBE.sub("", context["body"])
@@ -143,7 +143,7 @@ def clean_page(
 
 
 def headlines(project: Project) -> dict[str, str]:
-    """Maps each executed page that has a headline to it; the search shows it below the title."""
+    """Maps executed pages to their headlines, which the search shows below the title."""
     found = {}
     for path in visible_files(project.sections, "*.ipynb"):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
@@ -177,7 +177,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     return {"version": library_version(), "parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def _look(book: Path) -> str:
+def _style_digest(book: Path) -> str:
     """Digest of styles and templates: without it, Sphinx would not copy a changed style."""
     files = sorted(f for part in ("_static", "_templates") for f in (book / part).rglob("*.*"))
     return digest(b"".join(f.name.encode() + f.read_bytes() for f in files if f.is_file()))
@@ -186,5 +186,5 @@ def _look(book: Path) -> str:
 def _unwanted(script: Any) -> bool:
     name = str(getattr(script, "filename", script) or "")
     code = str(getattr(script, "attributes", {}).get("body") or "")
-    # No page has what the buttons of the second one would fold.
+    # No page has content that the second one's buttons would fold.
     return "thebe" in name or "togglebutton" in name or "THEBE" in code or "://" in name

@@ -1,4 +1,4 @@
-"""Files of the book in YAML, checked against a model of what they hold."""
+"""Reads the book's YAML files and validates them with Pydantic models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ Content = TypeVar("Content", bound=BaseModel)
 
 
 def read_yaml(path: Path, kind: type[Content]) -> Content:
-    """Reads a file of the book, or names its fault."""
+    """Reads and validates a file.
+
+    Raises:
+        BookError: If the file can't be read or does not fit the model; names the first fault.
+    """
     try:
         return kind.model_validate(strict_yaml.read(path))
     except ValidationError as error:

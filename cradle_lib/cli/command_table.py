@@ -1,8 +1,8 @@
 """Commands by name, loaded when they are called, so that ``cradle --help`` imports none of them.
 
 Optional parts add commands through an entry point of the group ``cradle.commands``, whose value is
-a list of :class:`Command`; and they add what core commands use, such as the reader of bundles,
-through the group ``cradle.parts``. The core imports no optional part.
+a list of :class:`Command`. Through the group ``cradle.parts`` they add functions that core commands
+call, such as the scoring of bundles. The core imports no optional part.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Command(NamedTuple):
         name: Its name.
         target: ``module:object`` of a Typer application or a function.
         help: One line for ``cradle --help``.
-        group: Heading above it there.
-        extra: Which optional dependencies it needs; empty for none.
+        group: Its heading in that help.
+        extra: Name of the optional dependencies that it needs; empty for none.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Command(NamedTuple):
         """Imports the command.
 
         Raises:
-            CradleError: If a package is not installed; the message says what to install.
+            CradleError: If a package is not installed; the message says how to install it.
         """
         module, _, attribute = self.target.partition(":")
         try:
@@ -71,12 +71,12 @@ class CommandGroup(TyperGroup):
     def table(self) -> dict[str, Command]:
         """The commands of the core and of the optional parts that are installed, by name.
 
-        Kept, because the help asks for each command, and each search for entry points reads the
+        Cached, because the help looks up each command, and each search for entry points reads the
         metadata of all distributions.
         """
         commands = list(self.core)
         for found in entry_points(group=COMMANDS):
-            # The metadata of a distribution names parts that may have been left out.
+            # A distribution's metadata may name parts that are not installed.
             with suppress(ModuleNotFoundError):
                 commands += found.load()
         return {command.name: command for command in commands}
@@ -93,7 +93,7 @@ class CommandGroup(TyperGroup):
         return TyperCommand(cmd_name, help=command.help, rich_help_panel=command.group)
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
-        """Imports the command that is called; only one that is not of the core needs the table."""
+        """Imports the called command; the table is only needed for commands outside the core."""
         core = {command.name: command for command in self.core}
         command = core.get(args[0]) or self.table.get(args[0])
         if command is None:
@@ -102,7 +102,7 @@ class CommandGroup(TyperGroup):
 
 
 def part(name: str) -> Any:
-    """Loads what an optional part adds to a core command.
+    """Loads the function that an optional part adds to a core command.
 
     Raises:
         CradleError: If the part or one of its packages is not installed.

@@ -1,7 +1,7 @@
-"""Where commands write: results to standard output, everything else to standard error.
+"""Consoles of the commands: results go to standard output, everything else to standard error.
 
-Neither console knows markup: a name or a message with brackets is printed as it is. The text of a
-file or a service can't steer the terminal either.
+Neither console interprets markup, so brackets in names and messages are printed as they are.
+Control characters in the text of files and services are escaped.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 class Plain(Console):
-    """A console on which only the program itself uses colours and moves the cursor."""
+    """A console on which printed text can't change colours or move the cursor."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Renders; control characters are escaped and long texts are truncated."""
+        """Renders with control characters escaped and long texts truncated."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
 
@@ -41,7 +41,7 @@ err: Final = Plain(stderr=True, highlight=False, soft_wrap=True, markup=False, e
 
 
 def print_json(content: object) -> None:
-    """Prints a result for programs."""
+    """Prints a result as JSON."""
     typer.echo(json.dumps(content, indent=2))
 
 
@@ -52,15 +52,15 @@ def print_table(
     *,
     right: Collection[str] = (),
 ) -> None:
-    """Prints rows as a table, which has the columns of the first one.
+    """Prints rows as a table.
 
-    No cell is wrapped, so that a name can be copied; a wide table is wider than the terminal.
+    Cells are not wrapped, so that names can be copied; a table may be wider than the terminal.
 
     Args:
-        rows: A frame, or cells by column.
+        rows: A frame, or mappings from columns to cells; the first one determines the columns.
         title: Line above the table.
         caption: Line below it.
-        right: Columns whose cells end at the right; columns of numbers do so in any case.
+        right: Columns that are aligned right; numeric columns always are.
     """
     if isinstance(rows, Sequence):
         cells_of = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
@@ -87,7 +87,7 @@ def print_table(
 
 
 def percent(value: float, low: float = math.nan, high: float = math.nan, *, digits: int = 2) -> str:
-    """Writes a share in percent, with its interval if there is one."""
+    """Formats a share in percent, with its interval if there is one."""
     if math.isnan(value):
         return "n/a"
     interval = "" if math.isnan(low) else f" [{100 * low:.1f}, {100 * high:.1f}]"

@@ -1,4 +1,4 @@
-"""The ``cradle`` command: its sub-commands, and how errors leave it."""
+"""The ``cradle`` command: its sub-commands, error messages and exit statuses."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def _options(
 def main() -> None:
     """Runs the command line.
 
-    An error of the project becomes one or two lines and exit code 2; an interrupt
-    becomes exit code 130, after which the same command resumes the run.
+    An error of the project or the operating system is printed in one or two lines, with exit
+    status 2. After an interrupt (exit status 130) the same command resumes the run.
     """
-    # To find plugins, Pydantic would read the metadata of every package that is installed.
+    # To find plugins, Pydantic would read the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    # NumPy's products are small here: its threads wait for each other longer than they compute.
+    # NumPy's matrix products are small here: threads would wait longer than they compute.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         app()
@@ -89,7 +89,7 @@ def main() -> None:
         place = f"{error.filename}: " if error.filename else ""
         message = f"{place}{error.strerror or error}"
     except (KeyboardInterrupt, SystemExit) as end:
-        # Typer makes an exit of an interrupt.
+        # Typer turns an interrupt into a SystemExit.
         if isinstance(end, SystemExit) and end.code != INTERRUPTED:
             raise
         from cradle_lib.cli.console import err

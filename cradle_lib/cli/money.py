@@ -1,4 +1,4 @@
-"""``cradle estimate``, consent, and what a run of a model behind an API used and cost."""
+"""``cradle estimate``, the question for consent, and the usage and cost of a run behind an API."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def estimate(
 
 
 def ask(question: str) -> bool:
-    """Asks the user on the terminal.
+    """Asks the user a yes-or-no question on the terminal.
 
     Raises:
-        EngineError: If there is no terminal to ask on.
+        EngineError: If there is no terminal.
     """
     if not sys.stdin.isatty():
         raise EngineError(f"{question} There is no terminal to ask on: agree with --yes.")
@@ -67,7 +67,7 @@ def ask(question: str) -> bool:
 
 
 def journal_usage(entry: Model, journal: Path) -> dict[str, Any]:
-    """Gives what a run used and cost by its journal, ready for JSON."""
+    """Gives the token usage and cost of a run from its journal, ready for JSON."""
     answers = read_answers(journal)[1]
     usage, counted = total_usage(answers)
     return {
@@ -79,7 +79,7 @@ def journal_usage(entry: Model, journal: Path) -> dict[str, Any]:
 
 
 def show_usage(entry: Model, journal: Path) -> None:
-    """Prints what a run used and cost by its journal."""
+    """Prints the token usage and cost of a run from its journal."""
     used = journal_usage(entry, journal)
     if not used["calls"]:
         return

@@ -54,20 +54,20 @@ Sample = Annotated[
     int | None, typer.Option(min=1, help="Only N dialogues, stratified by scenario and timing.")
 ]
 _Choice = TypeVar("_Choice", bound=str)
-# Settings of this machine that are positive whole numbers, and those that are text.
+# Settings of this machine: positive whole numbers, and text.
 _NUMBERS: Final = ("concurrency", "batch")
 _TEXTS: Final = ("device", "device_map")
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What ``--model`` and ``--set`` say about a run.
+    """The settings of a run from ``--model`` and ``--set``.
 
     Attributes:
         model: The entry of the registry, with the settings that were given.
-        history: Whose labels the history shows.
-        limit: Only this many dialogues, from the start; ``None`` for all.
-        options: How this machine runs the model.
+        history: Source of the labels in the history: the model, gold or none.
+        limit: Number of dialogues to run, from the start of the corpus; ``None`` for all.
+        options: Settings of this machine, such as the device.
     """
 
     model: detection.Model
@@ -80,7 +80,7 @@ def run_settings(model: str, given: list[str] | None) -> RunSettings:
     """Reads ``--model`` and ``--set``.
 
     Raises:
-        CradleError: If there is no such model or setting, or a value does not fit.
+        CradleError: If a model or setting is unknown, or a value is invalid.
     """
     settings, options = split_settings(given)
     history = one_of(settings.pop("history", "self"), get_args(record.History), "history")
@@ -127,7 +127,11 @@ def parse_conventions(given: list[str] | None) -> Conventions:
 
 
 def one_of(name: str, choices: Sequence[_Choice], kind: str) -> _Choice:
-    """Finds a choice by its name, or says which there are."""
+    """Checks that a name is one of the choices, and gives it.
+
+    Raises:
+        CradleError: If it is not; the message lists the choices.
+    """
     for choice in choices:
         if name == choice:
             return choice

@@ -1,4 +1,4 @@
-"""The bar that a run shows on the terminal, and the question whether text may be sent."""
+"""The progress bar of a run on the terminal, and the question whether text may be sent."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _WINDOW: Final = 300
 
 
 class RunBar(Bar):
-    """How far a run has come, at which rate, for how long still, and for how much money.
+    """Progress bar of a run: answers, rate, remaining time, and cost in dollars.
 
-    With ``yes`` it is agreed beforehand that text is sent.
+    With ``yes`` the user has already agreed that text is sent.
     """
 
     def __init__(self, title: str, unit: str, *, yes: bool) -> None:
@@ -49,9 +49,9 @@ class RunBar(Bar):
         self._shown = self.add_task(title, total=None, details="")
 
     def show(self, progress: Progress) -> None:
-        """Shows how far the run has come."""
+        """Updates the bar."""
         if not self.begun:
-            # What earlier starts answered says nothing about the speed of this one.
+            # Answers from earlier starts do not count towards the speed.
             self.reset(self._shown, total=progress.total, completed=progress.stored)
         self.begun = True
         self.update(self._shown, completed=progress.done)

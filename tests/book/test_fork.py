@@ -54,8 +54,8 @@ def test_a_fork_is_a_notebook_a_page_of_the_plan_and_a_line_of_the_contents(
     ("name", "message"),
     [
         ("results", "exists already"),
-        ("My Model", "small letters"),
-        ("../out", "small letters"),
+        ("My Model", "lower-case letters"),
+        ("../out", "lower-case letters"),
     ],
 )
 def test_a_fork_that_can_not_be_is_one_line_and_changes_nothing(

@@ -52,5 +52,5 @@ def test_a_wrong_plan_is_refused_with_what_is_wrong(
 def test_a_file_that_is_no_notebook_is_refused(tmp_path: Path, content: str) -> None:
     write(tmp_path / "n.ipynb", content)
 
-    with pytest.raises(BookError, match="no notebook of format 4"):
+    with pytest.raises(BookError, match="not a notebook of format 4"):
         Notebook.read(tmp_path / "n.ipynb")

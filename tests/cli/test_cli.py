@@ -73,7 +73,7 @@ def test_a_run_prints_its_outcomes_and_the_next_command(
     assert done.exit_code == status, done.output
     assert told in done.stdout
     if later is FAILED:
-        assert "The same command asks the questions that failed again." in done.stderr
+        assert "The same command repeats the failed questions." in done.stderr
         assert "HTTP 500" in done.stderr
     if status == 0:
         words = shlex.split(done.stdout.partition("Next: cradle ")[2])

@@ -1,1 +1,1 @@
-"""Notebooks: read, executed in a kernel of their own, and what they put out."""
+"""Reads and executes notebooks, and turns their outputs into pages."""

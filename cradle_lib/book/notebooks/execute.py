@@ -1,6 +1,6 @@
-"""Executes one notebook with papermill, in a worker process, and puts the result in place.
+"""Executes one notebook with papermill, in a worker process, and writes the page.
 
-The notebook runs in a folder of its own and is moved into the book only when it is whole, so
+The notebook is executed in a temporary folder and copied to the book only when it is complete, so
 an interrupted run never leaves a page that looks finished.
 """
 
@@ -29,7 +29,7 @@ _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One execution; what the page rests on, ``ingredients``, is stored in the output."""
+    """One execution of a page; its ``ingredients`` are stored in the output."""
 
     project: Project
     page: Page
@@ -49,23 +49,23 @@ def watch_parent() -> None:
 
 
 def execute(job: Job) -> str | None:
-    """Runs a notebook and moves the result into place; says why, if it can't be made.
+    """Executes a notebook and writes the page.
 
-    If it fails, the output stays as it was.
+    Gives the message of a failure, or ``None``. After a failure, the earlier page is unchanged.
     """
     import papermill
 
     project, page, problem = job.project, job.page, None
     project.work.mkdir(parents=True, exist_ok=True)
-    _traceback(job).unlink(missing_ok=True)
+    _traceback_file(job).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{page.name}-", dir=project.work) as folder:
         ran = Path(folder) / "notebook.ipynb"
         try:
             _run(job, ran)
         except papermill.PapermillExecutionError as error:
-            story = "\n".join(error.traceback) or str(error)
-            problem = failure(job, _place(ran, error), error.ename, error.evalue, story)
-        except Exception as error:  # A kernel that dies raises whatever its transport raises.
+            traceback = "\n".join(error.traceback) or str(error)
+            problem = failure(job, _failed_cell(ran, error), error.ename, error.evalue, traceback)
+        except Exception as error:  # If a kernel dies, its transport may raise any exception.
             problem = failure(job, "outside any cell", type(error).__name__, str(error))
         if problem is None:
             finished = _tidy(ran.read_text(encoding="utf-8"), job)
@@ -78,8 +78,8 @@ def _run(job: Job, ran: Path) -> None:
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
 
-    # The kernel inherits these. On pages, models are read and not run; and of pages that run side
-    # by side, each with threads on every core, one took six times as long.
+    # The kernel inherits these. With the first, pages read runs and start no model. Without the
+    # second, a page took six times as long while others also had threads on every core.
     os.environ[PAGE] = job.page.name
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # The path of a Unix socket may have no more than 107 characters.
@@ -90,7 +90,7 @@ def _run(job: Job, ran: Path) -> None:
 
             def __init__(self, *args: Any, **options: Any) -> None:
                 if os.name == "posix":
-                    # Without a separate name, two kernels in one folder would share a socket.
+                    # In a shared folder, two kernels could use the same socket.
                     options |= {"transport": "ipc", "ip": os.path.join(sockets, "k")}
                 super().__init__(*args, **options)
                 command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -110,7 +110,7 @@ def _run(job: Job, ran: Path) -> None:
 
 
 def _tidy(text: str, job: Job) -> str:
-    """Drops what differs from run to run, arranges the page, and stores its state."""
+    """Removes paths and metadata of this run, arranges the page, and stores its ingredients."""
     text = text.replace(json.dumps(f"{job.project.root}{os.sep}", ensure_ascii=False)[1:-1], "")
     content = json.loads(text)
     content["metadata"].pop("papermill", None)
@@ -123,10 +123,10 @@ def _tidy(text: str, job: Job) -> str:
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
-def _place(ran: Path, error: Any) -> str:
-    """The number of the failing cell in the source, and its first line that failed."""
+def _failed_cell(ran: Path, error: Any) -> str:
+    """Gives the number of the failed cell in the source, and the first line that failed."""
     cells = json.loads(ran.read_text(encoding="utf-8"))["cells"]
-    # Papermill has put a cell at the top, and one before that which failed.
+    # Papermill has added a cell at the top, and one before the failed cell.
     added = {INJECTED, "papermill-error-cell-tag"}
     number = sum(added.isdisjoint(tags_of(cell)) for cell in cells[: error.cell_index + 3])
     text = _ANSI.sub("", "\n".join(error.traceback))
@@ -135,14 +135,13 @@ def _place(ran: Path, error: Any) -> str:
     return f"cell {number}: {line.strip()[:120]}"
 
 
-def failure(job: Job, cell: str, kind: str, message: str, story: str | None = None) -> str:
-    """Writes the whole story of a failure to a file, and sums it up for the reader.
+def failure(job: Job, cell: str, kind: str, message: str, traceback: str | None = None) -> str:
+    """Writes the traceback of a failure to a file, and gives a summary of four lines.
 
-    The sum is four lines: notebook and page, cell with its first failing line, error, where the
-    story is.
+    The lines are: notebook and page, cell with the first line that failed, error, path of the file.
     """
-    file = _traceback(job)
-    text = _ANSI.sub("", story or f"{kind}: {message}")
+    file = _traceback_file(job)
+    text = _ANSI.sub("", traceback or f"{kind}: {message}")
     write_text(file, text.rstrip() + "\n")
     first = (message.strip().splitlines() or [""])[0][:300]
     return (
@@ -151,5 +150,5 @@ def failure(job: Job, cell: str, kind: str, message: str, story: str | None = No
     )
 
 
-def _traceback(job: Job) -> Path:
+def _traceback_file(job: Job) -> Path:
     return job.project.work / f"{job.page.name}.traceback.txt"

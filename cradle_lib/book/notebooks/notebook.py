@@ -1,7 +1,7 @@
-"""A notebook as its author wrote it: cells, code, and the names of its parameters.
+"""Reads notebook sources: cells, title, and the names of parameters.
 
-Only what decides the result is read: cell types, sources and tags. Outputs, execution
-counts and an editor's own metadata never make a page stale.
+Only cell types, sources and tags are read, which determine the result. Outputs, execution
+counts and an editor's metadata never make a page stale.
 """
 
 from __future__ import annotations
@@ -30,14 +30,18 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Notebook:
-    """A notebook source: where it lies, and its cells in order."""
+    """A notebook source: its path, and its cells in order."""
 
     path: Path
     cells: tuple[Cell, ...]
 
     @classmethod
     def read(cls, path: Path) -> Notebook:
-        """Reads a notebook; a file that is none, of format 4, is an error."""
+        """Reads a notebook.
+
+        Raises:
+            BookError: If the file can't be read, or is not a notebook of format 4.
+        """
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             cells = tuple(
@@ -49,13 +53,13 @@ class Notebook:
                 for cell in content["cells"]
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
-            problem = f"no notebook of format 4 ({type(error).__name__}: {error})"
+            problem = f"not a notebook of format 4 ({type(error).__name__}: {error})"
             raise BookError(problem, path=path) from None
         return cls(path, cells)
 
     @property
     def canonical(self) -> str:
-        """The cells as JSON, the same however the file was saved."""
+        """The cells as JSON, independent of how the file was formatted."""
         return json.dumps(self.cells)
 
     def check_parameters(self, values: Iterable[str]) -> None:
@@ -69,7 +73,7 @@ class Notebook:
 
 
 def find_title(cells: Sequence[Mapping[str, Any]]) -> tuple[int, re.Match[str]] | None:
-    """Finds the first heading of the first level: the place of its cell, and where it stands."""
+    """Finds the first heading of level 1: the index of its cell, and its match in the text."""
     for place, cell in enumerate(cells):
         heading = _HEADING.search("".join(cell["source"]))
         if heading is not None and cell["cell_type"] == "markdown":

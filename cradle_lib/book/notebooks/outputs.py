@@ -1,4 +1,4 @@
-"""The outputs of builds: they belong to one corpus, and have the files that pages load."""
+"""Outputs of builds: removes those of another corpus, and writes the files that pages load."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def remove_other_corpus(project: Project, corpus: BookCorpus, out: Path) -> bool
     ]
     build = next((folder for folder in out.parents if folder.name == _BUILD), None)
     if others and build is not None:
-        # First the pages: if this is interrupted, the next build finds the notebooks and goes on.
+        # Pages first: if this is interrupted, the next build finds the notebooks and continues.
         shutil.rmtree(build, ignore_errors=True)
         out.mkdir(parents=True)
     for path in others:
@@ -42,7 +42,7 @@ def remove_other_corpus(project: Project, corpus: BookCorpus, out: Path) -> bool
 def place_files(project: Project, out: Path) -> None:
     """Writes the files that executed notebooks contain into the site, and removes older ones.
 
-    A page offers its notebook as it was written, in place of the executed one.
+    The notebook that a page offers for download is replaced by its source.
     """
     used = set()
     for notebook in visible_files(project.sections, "*.ipynb"):
@@ -55,7 +55,7 @@ def place_files(project: Project, out: Path) -> None:
             path = Path(name)
             used.add(path.parts[1])
             (out / path).parent.mkdir(parents=True, exist_ok=True)
-            # The content of a file is part of its path, so existing files need no new writing.
+            # The path contains a hash of the contents, so existing files are up to date.
             if not (out / path).is_file():
                 write_text(out / path, content)
     for folder in (out / FOLDER).glob("*"):

@@ -16,7 +16,7 @@ from cradle_lib.book.notebooks.notebook import find_title
 FINDING: Final = "finding"
 #: Tag of the cell that papermill adds, with the values of the parameters.
 INJECTED: Final = "injected-parameters"
-# Cells with one of these tags stay as they are.
+# Cells with one of these tags are not rearranged.
 _AS_WRITTEN: Final = {"show-input", "hide-cell", "remove-cell"}
 _BANNER: Final = 'class="cradle-banner"'
 
@@ -32,7 +32,7 @@ def as_page(cells: Sequence[Cell]) -> list[Cell]:
     last: Cell | None = None
     for cell in cells:
         tags = tags_of(cell)
-        # A warning or a progress bar of a library is no part of the page.
+        # Warnings and progress bars of libraries do not belong on the page.
         outputs = [each for each in cell.get("outputs", ()) if each.get("name") != "stderr"]
         if cell["cell_type"] != "code" or _AS_WRITTEN & {*tags}:
             body.append(cell | ({"outputs": outputs} if "outputs" in cell else {}))
@@ -44,15 +44,16 @@ def as_page(cells: Sequence[Cell]) -> list[Cell]:
         banner += [output for output in outputs if _is_banner(output)]
         outputs = [output for output in outputs if not _is_banner(output)]
         if outputs:
-            last = _code(code)
-            body += [_shown(outputs, tags), last]
+            last = _code_cell(code)
+            body += [_output_cell(outputs, tags), last]
             code = []
     if code:
         if last is None:
-            body.append(last := _code([]))
+            body.append(last := _code_cell([]))
         last["source"] = "\n\n".join(filter(None, [last["source"], *code]))
-    opening = [_shown(headline, [FINDING])] * bool(headline) + [_shown(banner)] * bool(banner)
-    return _numbered(_opened(body, opening))
+    opening = [_output_cell(headline, [FINDING])] * bool(headline)
+    opening += [_output_cell(banner)] * bool(banner)
+    return _numbered(_with_opening(body, opening))
 
 
 def tags_of(cell: Mapping[str, Any]) -> list[str]:
@@ -64,8 +65,8 @@ def _is_banner(output: Mapping[str, Any]) -> bool:
     return _BANNER in "".join(output.get("data", {}).get("text/html", ""))
 
 
-def _opened(cells: list[Cell], opening: list[Cell]) -> list[Cell]:
-    """Puts cells between the title and the text under it; without a title, before everything."""
+def _with_opening(cells: list[Cell], opening: list[Cell]) -> list[Cell]:
+    """Inserts cells between the title and the text below it, or at the top if there is no title."""
     title = find_title(cells)
     if title is None:
         return [*opening, *cells]
@@ -77,20 +78,20 @@ def _opened(cells: list[Cell], opening: list[Cell]) -> list[Cell]:
 
 
 def _numbered(cells: Sequence[Cell]) -> list[Cell]:
-    """Drops what differs from run to run, and gives each cell an id of the page."""
+    """Removes metadata other than tags, and gives cells consecutive ids, the same in each run."""
     for number, cell in enumerate(cells):
         cell["metadata"] = {"tags": tags_of(cell)}
         cell["id"] = f"cell-{number}"
     return list(cells)
 
 
-def _code(parts: Sequence[str]) -> Cell:
+def _code_cell(parts: Sequence[str]) -> Cell:
     source = "\n\n".join(filter(None, parts))
     metadata = {"tags": ["hide-input"]}
     return _cell(source, [], metadata)
 
 
-def _shown(outputs: Sequence[Any], tags: Sequence[str] = ()) -> Cell:
+def _output_cell(outputs: Sequence[Any], tags: Sequence[str] = ()) -> Cell:
     # Without code the cell would not be rendered.
     metadata = {"tags": [*(tag for tag in tags if tag != "hide-input"), "remove-input"]}
     return _cell("# The code is below.", outputs, metadata)

@@ -1,1 +1,1 @@
-"""The rendered site: what its pages show beside their text, and what they weigh."""
+"""The rendered site: formulas, and large figures and downloads as separate files."""

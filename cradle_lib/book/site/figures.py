@@ -1,4 +1,4 @@
-"""Large figures and downloads of a page as files beside it.
+"""Moves large figures and downloads from pages to separate files.
 
 An executed notebook contains them as base64 text, so that it is one file. On the site they become
 links: a figure is loaded when it comes into view, a file when a reader asks for it.
@@ -21,7 +21,7 @@ from cradle_lib.files import write_text
 FOLDER: Final = "_files"
 #: Characters of base64 that a page may contain in one piece.
 LARGEST: Final = 16_000
-# A link with the name of its file, or a figure.
+# A download link with the name of its file, or a figure.
 _EMBEDDED: Final = re.compile(
     r'(?:(?P<link><a download="(?P<name>[^"]+)"[^<>]* href=")|(?P<image><img [^<>]*?)src=")'
     rf'data:[\w.+-]+/(?P<kind>\w+)[\w.+-]*;base64,(?P<data>[A-Za-z0-9+/=]{{{LARGEST},}})"'
@@ -30,9 +30,9 @@ _FILE: Final = re.compile(rf'="(?:\.\./)*{FOLDER}/([0-9a-f]+)/')
 
 
 def move_files(out: Path) -> None:
-    """Moves the large files of all pages to files, and removes files that no page has.
+    """Moves the large embedded files of all pages to separate files, and removes unused ones.
 
-    A page that Sphinx did not write again is left as it is.
+    Pages that Sphinx did not rewrite link to their files already.
     """
     used = set()
     for page in sorted(out.rglob("*.html")):

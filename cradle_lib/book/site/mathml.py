@@ -1,7 +1,7 @@
-r"""Formulas as MathML, which every browser shows by itself: no script, and nothing is fetched.
+r"""Formulas as MathML, which browsers render without scripts or requests.
 
 A Sphinx extension, chosen by ``html_math_renderer: mathml``. Formulas of one display that
-``\qquad`` separates are shown beside each other, or below each other where the page is narrow.
+``\qquad`` separates are shown next to each other, or below each other on a narrow page.
 
 CSS class: ``cradle-math`` (the box of a displayed formula; it scrolls if it is too wide).
 """
@@ -57,6 +57,6 @@ def _rendered(node: nodes.Element, parts: list[str], *, display: bool) -> str:
     try:
         return "".join(to_mathml(part, display=display) for part in parts)
     except LatexError as error:
-        # A warning names the page and the line, and ends a build that takes warnings for errors.
+        # The warning names the page and the line; strict builds treat it as an error.
         _log.warning("the formula %r can't be read: %s", node.astext(), error, location=node)
         return f"<code>{html.escape(node.astext())}</code>"

@@ -1,1 +1,1 @@
-"""Commands, one module a group."""
+"""Commands, one module for each group."""

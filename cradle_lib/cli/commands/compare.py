@@ -69,7 +69,7 @@ def compare(
 def _load(run: str, corpus: Corpus, *, partial: bool) -> Predictions:
     registry = load_registry()
     path = Path(run)
-    # An id may hold a dot, and a file may be called like an id: the registry comes first.
+    # An id may contain a dot, and a file may have the name of an id: the registry takes precedence.
     if run not in registry and (path.suffix or len(path.parts) > 1 or path.exists()):
         return load_predictions(path, corpus, partial=partial)
     return load_run(find_model(run, registry), corpus, partial=partial)
@@ -85,7 +85,7 @@ def _show(title: str, differences: pd.DataFrame) -> None:
     for row in differences.to_dict("records"):
         bounds = f" [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]"
         value = f"{100 * row['value']:+.1f}" + ("" if math.isnan(row["low"]) else bounds)
-        # A p-value that would be shown as 0 is smaller than what is shown.
+        # Smaller p-values would be shown as 0.
         p = "< 0.0001" if row["adjusted_p"] < 0.0001 else f"{row['adjusted_p']:.4f}"
         rows.append(
             {

@@ -1,4 +1,4 @@
-"""``cradle fork``: a page of the book of one's own."""
+"""``cradle fork``: adds a page for the user's model to the book."""
 
 from __future__ import annotations
 

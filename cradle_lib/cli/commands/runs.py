@@ -1,4 +1,4 @@
-"""``cradle infer`` and ``join``: ask a model."""
+"""``cradle infer`` and ``join``: run a model, and join the shards of a run."""
 
 from __future__ import annotations
 
@@ -84,7 +84,10 @@ def report_run(
     shard: str | None = None,
     as_json: bool,
 ) -> None:
-    """Prints the outcomes of a run, and what it cost; ends with status 1 if answers are missing."""
+    """Prints the outcomes and the cost of a run.
+
+    The exit status is 1 if a question failed or no answer could be read.
+    """
     counts, cleaned = _show_outcomes(journal, err if as_json else out)
     entry = settings.model
     if as_json:
@@ -145,7 +148,7 @@ def _show_outcomes(journal: Path, to: Console) -> tuple[Counter[Outcome], int]:
     for reason, number in reasons.most_common(1):
         err.print(f"Failed {number:,} times: {reason}")
     if counts[Outcome.FAILED]:
-        err.print("The same command asks the questions that failed again.")
+        err.print("The same command repeats the failed questions.")
     if answers and not counts[Outcome.OK]:
         err.print(
             "No answer could be read; the journal has them under `answer`. If the model can't keep "

@@ -1,4 +1,4 @@
-"""``cradle score``: the scores of a run, or what it predicted if there is nothing to score."""
+"""``cradle score``: the scores of a run, or its predictions if there are no gold labels."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def score(
     _show_answered(run)
     if run.cleaned:
         out.print(cleaned_note(run.cleaned))
-    reasons = [unmet(run.corpus, need) for need in NEEDED.values()]
-    for reason in dict.fromkeys(filter(None, reasons)):
-        out.print(f"{reason}: its precision, recall and F1 say nothing.")
+    for level, need in NEEDED.items():
+        if reason := unmet(run.corpus, need):
+            out.print(f"{reason}: precision, recall and F1 at level {level} have no meaning.")
     for level in LEVELS:
         out.print(str(results[level].signature))
 
@@ -110,5 +110,5 @@ def _show_answered(run: Predictions) -> None:
 
 
 def cleaned_note(cleaned: int) -> str:
-    """Says how many answers were read although they are not written as the prompt asks."""
+    """States how many usable answers did not have exactly the format that the prompt asks for."""
     return f"Of the ok answers {cleaned:,} needed cleaning, such as removing Markdown."

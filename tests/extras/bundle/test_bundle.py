@@ -165,8 +165,8 @@ def test_what_is_no_bundle_is_refused_in_one_line(
     monkeypatch.setattr("cradle_extras.bundle.archive._LARGEST", 1_000_000)
     _zip(tmp_path / "bomb.zip", ("bomb.jsonl", bytes(1_000_001)))
     for name, problem in {
-        "text.zip": "is not a sound bundle",
-        "torn.zip": "is not a sound bundle",
+        "text.zip": "is not a valid bundle",
+        "torn.zip": "is not a valid bundle",
         "missing.zip": "can't be read",
         "bomb.zip": "unpacks to 1,000,001 bytes",
         "less.zip": "is not a bundle: it lacks record.json",
