@@ -1,7 +1,7 @@
-"""Construction: posts become plans, a writer words them, validators judge, a corpus results.
+"""Constructs dialogues: plans made from posts, a writer, validators, repairs, and a corpus.
 
-The phrase bank that ships is one writer, a language model another: both work on the same plans and
-pass the same validators.
+The writer is the shipped phrase bank or a language model. Both follow the same plans and are
+checked by the same validators.
 """
 
 from cradle_extras.construction.check import check_attempts, check_dialogues, contamination

@@ -31,7 +31,7 @@ class Outcome:
         plan: The plan.
         draft: The dialogue, if it is accepted.
         attempts: The text and the findings of each attempt, first to last.
-        failed: Why the writer gave nothing to judge, if so.
+        failed: The reason, if the writer gave no text to check.
     """
 
     plan: Plan
@@ -41,14 +41,14 @@ class Outcome:
 
     @property
     def status(self) -> Status:
-        """Accepted, rejected by a validator, or failed: the writer gave nothing to judge."""
+        """Accepted, rejected by a validator, or failed: the writer gave no text to check."""
         if self.draft is not None:
             return "accepted"
         return "failed" if self.failed is not None else "rejected"
 
     @property
     def reason(self) -> str:
-        """Why it is not accepted; empty if it is."""
+        """The reason for which it is not accepted; empty if it is."""
         if self.failed is not None:
             return self.failed
         last = self.attempts[-1][1] if self.draft is None and self.attempts else ()
@@ -57,12 +57,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Construction:
-    """Dialogues that were made, and the outcome of every plan.
+    """The result of a construction: accepted dialogues, and the outcome of every plan.
 
     Attributes:
         name: Name of the corpus.
         outcomes: One for each plan, in order.
-        record: Their origin: writer, model, prompts, seed and fingerprints.
+        record: Origin of the dialogues: writer, model, prompts, seed and fingerprints.
     """
 
     name: str
@@ -70,13 +70,13 @@ class Construction:
     record: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Says how many were accepted, rejected and failed; no text of a dialogue."""
+        """States the counts of outcomes; contains no text of a dialogue."""
         counts = ", ".join(f"{n:,} {status}" for status, n in self.counts.items())
         return f"<Construction {self.name}: {len(self.outcomes):,} plans, {counts}>"
 
     @cached_property
     def counts(self) -> dict[Status, int]:
-        """How many plans were accepted, rejected, and failed."""
+        """The numbers of accepted, rejected and failed plans."""
         found = [outcome.status for outcome in self.outcomes]
         return {status: found.count(status) for status in get_args(Status)}
 
@@ -96,7 +96,7 @@ class Construction:
         if not made:
             raise CorpusError(
                 f"no dialogue of {self.name} was accepted",
-                hint="Its `findings` say why; another writer may do better.",
+                hint="Its `findings` have the reasons. Try another writer.",
             )
         about: dict[str, list[str]] = {
             "dialogue_id": [plan.dialogue for plan, _ in made],

@@ -1,4 +1,4 @@
-"""What the validators find in a corpus, or in what a writer wrote."""
+"""Runs the validators over a corpus or over a writer's attempts, and counts their findings."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from cradle_extras.construction.validators.rules import Case
 from cradle_lib.corpus import Corpus
 from cradle_lib.labels import labels_of, stage
 
-# Shorter turns are not compared: many people say the same few words.
-_TELLING: Final = 5
+# Turns with fewer words are not compared, because short turns are often equal by chance.
+_MIN_WORDS: Final = 5
 _Judged = tuple[str, Case, Sequence[Finding]]
 
 
@@ -27,8 +27,7 @@ def check_dialogues(
 ) -> pd.DataFrame:
     """Runs the validators over a corpus.
 
-    A dialogue's own labels are taken as the planned ones, and its ``timing``, if the corpus has
-    it, as the planned phase.
+    A dialogue's labels count as planned, and so does its ``timing``, if the corpus has that column.
 
     Args:
         corpus: The corpus.
@@ -38,11 +37,11 @@ def check_dialogues(
     Returns:
         One row for each validator.
 
-        - ``validator``, ``section`` (str): its name, and where the paper asks for it.
+        - ``validator``, ``section`` (str): its name, and the section of the paper with the rule.
         - ``severity`` (str): ``reject`` or ``flag``.
         - ``dialogues`` (int): number of dialogues to which it applies.
         - ``found`` (int): number of these in which it found something.
-        - ``share`` (float): ``found`` by ``dialogues``; NaN if it applies to none.
+        - ``share`` (float): ``found`` / ``dialogues``; NaN if it applies to none.
 
         ``attrs["findings"]`` is a list with a record for each finding: ``dialogue``,
         ``validator``, ``severity``, ``words`` (str).
@@ -56,22 +55,22 @@ def check_dialogues(
 
 
 def contamination(train: Corpus, test: Corpus) -> pd.DataFrame:
-    """Counts dialogues and turns that a test split shares with the train split.
+    """Counts the dialogues and turns of a test split that also occur in the train split.
 
     Args:
-        train: The split that the model was trained on.
+        train: The split that a model is trained on.
         test: The split that it is tested on.
 
     Returns:
-        Three rows: dialogues of the test split with a near-duplicate in train; its user turns with
-        the same words in the same order as a user turn of train; and those of them with a label.
-        Turns of fewer than five words are left out.
+        Three rows: dialogues of the test split, found if train has a near-duplicate; its user
+        turns, found if a user turn of train has the same words in the same order; and its user
+        turns with a label. Turns of fewer than five words are left out.
 
-        - ``what`` (str): the unit; ``number`` (int): how many there are.
-        - ``found`` (int): how many of them are in train too; ``value`` (float): their share, NaN
-          if there are none.
+        - ``what`` (str): the unit; ``number`` (int): its number in the test split.
+        - ``found`` (int): number of them found in train; ``value`` (float): their share, NaN if
+          there are none.
     """
-    # Two files may have the same name.
+    # The prefixes distinguish the splits even if both corpora have the same name.
     sides = {"train": train, "test": test}
     texts = [(f"{side} {d.id}", draft_of(d).text) for side, corpus in sides.items() for d in corpus]
     pairs = ((name, earlier) for name, earlier, _ in near_duplicates(texts))
@@ -92,19 +91,19 @@ def _user_words(corpus: Corpus) -> Iterable[tuple[tuple[str, ...], int]]:
     for dialogue in corpus:
         for turn in dialogue.user_turns:
             words = words_of(dialogue.utterance(turn))
-            if len(words) >= _TELLING:
+            if len(words) >= _MIN_WORDS:
                 yield tuple(words), turn.mask
 
 
 def check_attempts(made: Construction, posts: Posts) -> pd.DataFrame:
-    """Runs the validators on the first attempt at every plan, to judge its writer.
+    """Runs the validators on the first attempt at every plan, to evaluate its writer.
 
     Args:
         made: The outcome of a construction.
         posts: The posts that it was made from.
 
     Returns:
-        As :func:`check_dialogues`. Plans without an attempt are not in it.
+        As :func:`check_dialogues`, without plans that have no attempt.
     """
     judged: list[_Judged] = []
     for outcome in made.outcomes:
@@ -113,7 +112,7 @@ def check_attempts(made: Construction, posts: Posts) -> pd.DataFrame:
             post = posts.by_id.get(outcome.plan.post)
             case = Case(read_draft(text), outcome.plan.kind, outcome.plan, post)
             judged.append((outcome.plan.dialogue, case, [f for f in found if f.validator != NAME]))
-    # Attempts without a line of a dialogue are all alike, and that is said of them already.
+    # Attempts without dialogue lines are all equal, and have a finding of their own.
     written = [(name, case.draft.text) for name, case, _ in judged if case.draft.lines]
     return _summary(judged, near_duplicates(written))
 
@@ -135,13 +134,13 @@ def _summary(
     table = pd.DataFrame(rows, columns=["validator", "section", "severity", "dialogues"])
     table["found"] = table["validator"].map(found_in).fillna(0).astype(int)
     table["share"] = table["found"] / table["dialogues"].where(table["dialogues"] > 0)
-    # Plain records: frames whose attributes hold frames can't be joined.
+    # Plain records, because frames with frames in their attributes can't be joined.
     table.attrs["findings"] = frame.to_dict("records")
     return table
 
 
 def _own_plan(corpus: Corpus, place: int, kind: Kind) -> Plan | None:
-    """Makes the plan that a dialogue follows if its own labels and timing are the planned ones."""
+    """Makes a plan from a dialogue's labels and timing; ``None`` if it has no timing."""
     timings = corpus.meta.get("timing")
     timing = next((t for t in TIMINGS if timings and timings[place] == t), None)
     if timing is None:

@@ -1,4 +1,4 @@
-"""``cradle construct``: have dialogues written, and check them."""
+"""``cradle construct``: writes dialogues with a phrase bank or a model, and checks them."""
 
 from __future__ import annotations
 

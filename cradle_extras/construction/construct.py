@@ -1,4 +1,4 @@
-"""Posts in, dialogues out: a plan, a writer, validators, repairs, and a corpus."""
+"""Makes a corpus of dialogues from posts: plans, a writer, validators and repairs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHIPPED: Final = paths.DATA / "construction"
 ATTEMPTS: Final = 3
 _PLANS: Final = "plans.csv"
 _JOURNAL: Final = "journal.jsonl"
-# A dialogue takes a model many times as long as a label. In seconds.
+# Timeout of a request in seconds: a dialogue takes much longer than a label.
 _DEADLINE: Final = 900.0
 
 
@@ -53,33 +53,33 @@ def construct(
     """Makes dialogues from posts, or resumes an earlier start.
 
     Args:
-        posts: The posts, or their file; by default the mild ones that ship.
+        posts: The posts, or their file; by default the mild shipped posts.
         kind: ``annotated`` (10 to 13 turns for people to label) or ``training`` (15 turns with
             tags).
         writer: ``phrase-bank``; or a language model: an id in ``models.yml``, or a spec such as
             ``openai:NAME``, ``anthropic:NAME`` or ``hf:ORG/NAME``.
         plans: The plans; by default :func:`plan_dialogues` of the posts.
-        seed: Start of all draws.
-        attempts: How often a dialogue is asked for, the first time included.
-        against: Corpora that no dialogue may nearly equal, such as the test split.
+        seed: Seed of all random choices.
+        attempts: Maximum number of attempts at a dialogue, including the first.
+        against: Corpora to search for near-duplicates, which are rejected; such as the test split.
         out: Folder for the corpus, plans, record and, for a language model, the journal with all
             attempts; ``None`` to write nothing, which a language model does not allow.
         name: Name of the corpus; by default after posts, kind and writer.
-        options: How this machine asks a language model, and what that may cost.
+        options: Settings of this machine for a language model, and the maximum cost.
         **settings: For a spec: ``engine``, ``base_url``, ``key`` and any decoding setting.
 
     Returns:
         The outcome of every plan.
 
     Raises:
-        CradleError: If posts, plans or writer can't be used, or a language model can't go on.
-            Its answers so far are kept.
+        CradleError: If posts, plans or writer can't be used, or a language model stops with an
+            error. Its answers so far are kept.
     """
     posts = posts if isinstance(posts, Posts) else load_posts(*([posts] if posts else []))
     plans = plan_dialogues(posts, kind, seed=seed) if plans is None else plans
     pairs = [(plan, posts.for_plan(plan.dialogue, plan.post)) for plan in plans]
     if not pairs:
-        raise CorpusError("there is nothing to write: no plan", hint="Give at least one post.")
+        raise CorpusError("there is no plan to write", hint="Give at least one post.")
     kind = plans[0].kind
     if out is not None:
         write_text(Path(out) / _PLANS, plan_text(plans))
@@ -96,14 +96,14 @@ def construct(
         writings = [Writing(plan, post, attempts) for plan, post in pairs]
         for writing in writings:
             while (prompt := writing.prompt) is not None:
-                # Each attempt makes other draws.
+                # Each attempt has other random choices.
                 writing.judge(bank.text(writing.plan, prompt.turn))
         record |= {"writer": PHRASE_BANK, "version": library_version(), "commit": commit()[0]}
     else:
         model = writer_model(writer, **settings)
         if out is None:
             raise CorpusError(
-                "a language model's answers need a place to be kept", hint="Give `out`, a folder."
+                "a language model's answers must be stored", hint="Give `out`, a folder."
             )
         writings = []
 
@@ -137,11 +137,11 @@ def construct(
 
 
 def load_construction(folder: str | Path, posts: Posts | None = None) -> Construction:
-    """Loads the answers of a language model and runs the validators again, without the model.
+    """Loads the stored answers of a language model and runs the validators again.
 
     Args:
-        folder: A folder that :func:`construct` wrote, or the name of a set that ships.
-        posts: The posts that it was made from; by default the ones that ship.
+        folder: A folder that :func:`construct` wrote, or the name of a shipped one.
+        posts: The posts that it was made from; by default the shipped posts.
 
     Returns:
         The outcome of every plan. A plan without an answer counts as failed.
@@ -164,7 +164,7 @@ def load_construction(folder: str | Path, posts: Posts | None = None) -> Constru
 
 
 def _run_record(record: Record) -> dict[str, Any]:
-    """The record of a run without the fields that have an entry for each dialogue."""
+    """Gives the record of a run without the fields that have an entry for each dialogue."""
     return record.model_dump(exclude={"dialogues", "source"})
 
 

@@ -1,7 +1,7 @@
-"""What a dialogue will be, before a word of it is written.
+"""Plans dialogues before they are written.
 
-A plan fixes everything that can be counted: scenario, timing, who speaks on which row, and
-which labels stand where. A writer then only finds words for it.
+A plan determines the scenario, the timing, the speaker and the labels of each row. The writer only
+adds the text.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380), Sec 3.1, 3.3 and Appendix D.1, Figures 11 and 12.
@@ -26,20 +26,20 @@ Kind = Literal["annotated", "training"]
 TIMINGS: Final[tuple[Timing, ...]] = ("early", "mid", "late")
 KINDS: Final[tuple[Kind, ...]] = ("annotated", "training")
 VOICES: Final = ("terse", "rambling", "slang", "hedging", "formal")
-#: Fewest and most turns of each kind.
+#: Minimum and maximum number of turns of each kind.
 TURNS: Final[Mapping[Kind, tuple[int, int]]] = {"annotated": (10, 13), "training": (15, 15)}
 #: User turns, counted from 1, on which a crisis may become explicit.
 WINDOWS: Final[Mapping[Kind, Mapping[Timing, tuple[int, ...]]]] = {
     "annotated": {"early": (1, 3), "mid": (5,), "late": (7, 9)},
     "training": {"early": (3, 5, 7), "mid": (7, 9, 11), "late": (11, 13, 15)},
 }
-# Share of the crises that the phrase bank announces with an alert; other writers choose freely.
+# Share of crises with an alert before the confirm; only the phrase bank follows this.
 _ANNOUNCED: Final = 0.7
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Event:
-    """Something that happened to the user.
+    """A crisis of the user.
 
     Attributes:
         type: Crisis type, such as ``SH``; ``any`` for a hint that is never resolved.
@@ -56,7 +56,7 @@ class Event:
 
     @property
     def key(self) -> str:
-        """The event in one word, such as ``SH.past``."""
+        """The event as text, such as ``SH.past``; a part of the phrase bank's section names."""
         return f"{self.type}.{self.state}"
 
 
@@ -92,8 +92,8 @@ class Plan:
         rows: One letter per row: ``U`` and ``L`` start an utterance, ``u`` and ``l``
             continue it.
         steps: Labelled utterances, first to last.
-        places: For each step, the row (from 0) that carries its labels.
-        voice: How the user talks.
+        places: For each step, the row (from 0) with its labels.
+        voice: The user's way of talking, one of :data:`VOICES`.
         post: Id of the post that it is made from; empty for none.
     """
 
@@ -114,7 +114,7 @@ class Plan:
 
     @property
     def mask(self) -> int:
-        """The confirms that the dialogue is to have."""
+        """The planned confirms."""
         return union(step.mask for step in self.steps if step.stage == "confirm")
 
     @property
@@ -124,7 +124,7 @@ class Plan:
 
     @property
     def odd_row(self) -> str:
-        """``L``, ``u`` or ``l`` if labels stand on a row that no model is asked about."""
+        """``L``, ``u`` or ``l`` if labels are on a row that no model is asked about."""
         return next((self.rows[place] for place in self.places if self.rows[place] != "U"), "")
 
     def masks(self) -> list[int]:
@@ -138,14 +138,14 @@ class Plan:
 def plan_dialogues(posts: Iterable[Post], kind: Kind = "training", *, seed: int = 0) -> list[Plan]:
     """Plans one dialogue for each post.
 
-    The scenario is the least frequent so far among those that fit all of the post's labels or,
-    where none does, among those that fit at least one; the draw breaks ties. For the timing a
+    The scenario is the least frequent so far among those that fit all of the post's labels or, if
+    there are none, among those that fit at least one; ties are broken at random. For the timing a
     number in [0, 1) is drawn for each post: the lowest third is early, the highest late.
 
     Args:
         posts: The posts.
         kind: ``annotated`` or ``training``.
-        seed: Start of all draws.
+        seed: Seed of all random choices.
 
     Returns:
         The plans, in the order of the posts.

@@ -1,8 +1,8 @@
-"""Plans as a file: CSV that people can read.
+"""Writes and reads plans as CSV files.
 
-A line of ``tags`` says which turn (from 1) carries what: ``5 alert SH.ongoing; 7 confirm
-SH.ongoing DV.past``. ``rows`` has one letter for each turn: ``U`` for the User, ``L`` for the
-Listener.
+The column ``tags`` has the turn (from 1), stage and events of each labelled turn: ``5 alert
+SH.ongoing; 7 confirm SH.ongoing DV.past``. ``rows`` has one letter for each turn: ``U`` for the
+User, ``L`` for the Listener.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def plan_text(plans: Sequence[Plan]) -> str:
 
 
 def plan_fingerprint(plans: Sequence[Plan]) -> str:
-    """Twelve hexadecimal digits that change with anything in the plans."""
+    """Computes a hash of the plans: twelve hexadecimal digits."""
     return hashlib.sha256(plan_text(plans).encode()).hexdigest()[:12]
 
 
@@ -40,7 +40,7 @@ def read_plans(path: Path) -> list[Plan]:
     """Reads a file of plans.
 
     Raises:
-        CorpusError: If the file can't be read, lacks a column, or a row is no plan; the message
+        CorpusError: If the file can't be read, lacks a column, or has an invalid row; the message
             names the row.
     """
     columns = read_columns(path, COLUMNS)
@@ -50,7 +50,7 @@ def read_plans(path: Path) -> list[Plan]:
         try:
             plans.append(_plan(cells))
         except (ValueError, TypeError, KeyError) as error:
-            problem = f"the row is no plan ({error})"
+            problem = f"the row is not a valid plan ({error})"
             hint = "Restore the file that `cradle construct` wrote."
             raise CorpusError(problem, path=paths.shown(path), row=row, hint=hint) from None
     return plans
@@ -87,5 +87,5 @@ def _plan(cells: dict[str, str]) -> Plan:
         places=tuple(int(turn) - 1 for turn, *_ in tags),
     )
     if _cells(plan) != cells:
-        raise ValueError(f"labels and tags of dialogue {plan.dialogue} do not fit together")
+        raise ValueError(f"labels and tags of dialogue {plan.dialogue} contradict each other")
     return plan

@@ -1,6 +1,6 @@
-"""Posts: texts of people, each with labels for the text as one unit.
+"""Reads posts: texts with labels for the whole text.
 
-A file has the columns ``id``, ``title`` (may be missing), ``text`` and ``labels``. Labels are
+A file has the columns ``id``, ``title`` (optional), ``text`` and ``labels``. Labels are
 those of CRADLE Bench (``suicideideation_active_ongoing``), ours (``confirm_SI_active_ongoing``,
 ``SI_active_ongoing``) or ``no_crisis``, several of them separated by ``;``, ``,`` or ``|``.
 """
@@ -46,9 +46,9 @@ class Post:
     """One post.
 
     Attributes:
-        id: A name, once in the file.
+        id: Unique id.
         title: The title; may be empty.
-        text: What it says.
+        text: The text.
         mask: Its confirm labels; 0 for no crisis.
     """
 
@@ -58,7 +58,7 @@ class Post:
     mask: int
 
     def __repr__(self) -> str:
-        """Says which post it is; never what it says."""
+        """Names the post; contains no text of it."""
         return f"<Post {self.id}: {len(self.text):,} characters, {labels.format_mask(self.mask)}>"
 
 
@@ -67,7 +67,7 @@ class Posts:
     """The posts of one file, in order.
 
     Attributes:
-        name: The file's name without its ending.
+        name: The file's name without its suffix.
         items: The posts.
     """
 
@@ -87,7 +87,7 @@ class Posts:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Twelve hexadecimal digits that change with any text or label."""
+        """Hash of ids, texts and labels: twelve hexadecimal digits."""
         digest = hashlib.sha256()
         for post in self.items:
             row = f"{post.id}\x1f{post.title}\x1f{post.text}\x1f{post.mask}\x1e"
@@ -118,8 +118,8 @@ def load_posts(path: str | Path = SHIPPED) -> Posts:
         The posts.
 
     Raises:
-        CorpusError: If the file can't be read or lacks a column; or if a post has no text, an
-            unknown label or the id of another. The message names the row.
+        CorpusError: If the file can't be read or lacks a column; or if a post has no id, no text,
+            an unknown label or the id of another post. The message names the row.
     """
     path = Path(path)
     columns = read_columns(path, ("id", "text", "labels"), ("title",))
@@ -137,7 +137,7 @@ def load_posts(path: str | Path = SHIPPED) -> Posts:
                 raise CorpusError("the id occurs twice")
             posts[name] = Post(name, title, text, post_mask(cell))
         except CorpusError as error:
-            hint = "Correct the post, or take it out."
+            hint = "Correct the post, or remove it."
             problem = f"post {name}: {error}"
             raise CorpusError(problem, path=paths.shown(path), row=row, hint=hint) from None
     return Posts(path.stem, tuple(posts.values()))
@@ -148,12 +148,10 @@ def _text(value: Any) -> str:
 
 
 def post_mask(cell: Any) -> int:
-    """Reads a post's labels, one text or a list, into the mask of their confirms.
-
-    ``no_crisis`` is 0.
+    """Converts a post's labels, a text or a list, to a mask of confirms; ``no_crisis`` is 0.
 
     Raises:
-        CorpusError: If a label is not known, or is an alert: a post as a whole has no stage.
+        CorpusError: If a label is unknown, or is an alert, which only turns have.
     """
     names = cell if isinstance(cell, list) else _SEPARATORS.split(_text(cell))
     mask = 0
@@ -166,5 +164,5 @@ def post_mask(cell: Any) -> int:
 def _label_mask(name: str) -> int:
     lower = name.lower().removeprefix("confirm_")
     if lower.startswith("alert_"):
-        raise CorpusError(f"{name!r} is a label of a turn, and a post has none.")
+        raise CorpusError(f"{name!r} is a label of turns, not of posts.")
     return labels.BITS[labels.find(BENCH_LABELS.get(lower, f"confirm_{lower}"))]

@@ -1,8 +1,7 @@
-"""One dialogue and a language model: a first attempt, and repairs with the validators' words.
+"""Writes one dialogue with a language model: a first attempt, then repairs of what validators find.
 
-To the engines a dialogue that is written is a session like any other: its first question asks for
-the dialogue, each further one for a repair. So journal, resume, retries and outcomes are those of
-detection.
+A dialogue has the interface of a detection session: its first question asks for the dialogue, each
+further one for a repair. Journals, resuming, retries and outcomes therefore work as in detection.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from cradle_lib.labels import labels_of
 from cradle_lib.prompts import Template, load_template
 from cradle_lib.prompts.template import text_hash
 
-# Most UTF-8 bytes of an attempt, and of the validators' words, that a repair quotes.
+# Maximum UTF-8 bytes of an attempt, and of the validators' findings, that a repair quotes.
 QUOTED: Final = 6_000
 _WORDS: Final = 2_000
 _FINAL: Final = frozenset({Outcome.REFUSED, Outcome.FAILED})
@@ -43,11 +42,11 @@ def repair_template() -> Template:
 
 
 def writing_prompts() -> pd.DataFrame:
-    """Gives the full prompts, part by part.
+    """Gives the full prompts for writing and repairing dialogues.
 
     Returns:
-        One row for each line: ``prompt`` (its name), ``part`` (its heading), ``line`` (str). Words
-        in braces are filled in.
+        One row for each line: ``prompt`` (name of the template), ``part`` (heading), ``line``
+        (str). Words in braces are slots.
     """
     rows = []
     for template in (*map(write_template, KINDS), repair_template()):
@@ -61,7 +60,7 @@ def writing_prompts() -> pd.DataFrame:
 
 
 def prompts_hash(kind: Kind) -> str:
-    """Sixteen hexadecimal digits over both prompts of a kind and the scenarios' definitions."""
+    """Hashes both prompts of a kind and the scenarios' definitions: sixteen hexadecimal digits."""
     definitions = "\n".join(scenario.definition for scenario in SCENARIOS.values())
     return text_hash("\x1f".join((write_template(kind).text, repair_template().text, definitions)))
 
@@ -78,10 +77,10 @@ def request(plan: Plan, post: Post) -> str:
 
 
 class Writing:
-    """Leads a writer through one dialogue, until it is valid or the attempts are used up.
+    """The session of one dialogue: asks until a draft is valid or the attempts are used up.
 
-    Of the predictions of earlier starts, ``stored``, those that answer the same prompts are
-    ``taken``. ``prompt`` is the next question; ``None`` when the dialogue is accepted or given up.
+    Predictions of earlier starts (``stored``) that answer the same prompts are ``taken``.
+    ``prompt`` is the next question; ``None`` when the dialogue is accepted or given up.
     """
 
     def __init__(
@@ -108,15 +107,15 @@ class Writing:
 
     @property
     def result(self) -> Result:
-        """What came of the plan so far."""
-        failed = self._failed or ("not asked to the end" if self.remaining else None)
+        """The outcome of the plan so far."""
+        failed = self._failed or ("not finished" if self.remaining else None)
         return Result(self.plan, self.draft, tuple(self._attempts), failed)
 
     def answer(self, answer: Answer) -> Prediction:
-        """Takes an attempt, judges it, and asks for a repair if attempts are left.
+        """Checks an attempt, and asks for a repair if necessary and if attempts are left.
 
         Raises:
-            RuntimeError: If nothing was asked.
+            RuntimeError: If the dialogue is finished.
         """
         asked = self.prompt
         if asked is None:
@@ -131,7 +130,7 @@ class Writing:
     def judge(
         self, text: str, outcome: Outcome | None = None, reason: str | None = None
     ) -> list[Finding]:
-        """Takes an attempt, sets the next question, and gives the reasons for a rejection."""
+        """Checks an attempt, sets the next question, and gives the findings that reject it."""
         self.prompt = None
         if outcome in _FINAL:
             self._failed = f"{outcome}: {reason or 'no reason given'}"
@@ -166,7 +165,7 @@ class Writing:
 def longest_requests(
     pairs: Iterable[tuple[Plan, Post]], attempts: int
 ) -> dict[tuple[str, int], int]:
-    """Gives the most UTF-8 bytes of each prompt, by dialogue and attempt (from 0)."""
+    """Gives the maximum UTF-8 bytes of each prompt, by dialogue and attempt (from 0)."""
     more = len(repair_template().text.encode()) + QUOTED + _WORDS
     return {
         (plan.dialogue, attempt): len(request(plan, post).encode()) + more * (attempt > 0)

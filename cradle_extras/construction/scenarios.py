@@ -1,4 +1,4 @@
-"""The seven scenarios in which a dialogue takes place, and which crisis types fit which.
+"""The seven scenarios of dialogues, and the crisis types that fit each.
 
 ``scenarios.yml`` defines them.
 
@@ -21,13 +21,13 @@ from cradle_lib.labels import CRISIS_TYPES, crisis_type, temporal
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Where and with whom the user talks.
+    """The setting of a dialogue: where and with whom the user talks.
 
     Attributes:
-        name: A few words.
+        name: A short name.
         definition: Its description in the prompt of a writer.
-        without: Crisis types that are not plausibly told there.
-        acute: Whether it is for immediate intervention.
+        without: Crisis types that do not fit.
+        acute: Whether it is a service for immediate intervention.
         topics: Everyday topics that fit; empty if all do.
     """
 
@@ -43,15 +43,15 @@ SCENARIOS: Final = {
     key: Scenario(**fields)
     for key, fields in yaml.safe_load(_FILE.read_text(encoding="utf-8")).items()
 }
-#: Scenarios of immediate intervention: nothing past is told there.
+#: Scenarios of immediate intervention, which past events do not fit.
 ACUTE: Final = frozenset(name for name, scenario in SCENARIOS.items() if scenario.acute)
 
 
 def fitting_scenarios(labels: Iterable[str]) -> frozenset[str]:
-    """Finds the scenarios in which all of some confirms are plausibly told; no label fits all.
+    """Finds the scenarios that fit all given confirm labels; without labels, all scenarios.
 
-    Without an overlap they are all that fit at least one label, of which the paper takes the least
-    frequent.
+    If no scenario fits all labels, gives those that fit at least one. The paper then takes the
+    least frequent of these.
     """
     sets = [
         frozenset(
@@ -68,7 +68,7 @@ def fitting_scenarios(labels: Iterable[str]) -> frozenset[str]:
 
 
 def scenario_frame() -> pd.DataFrame:
-    """Gives the seven scenarios, the project's own Tables 1 and 8.
+    """Gives the seven scenarios, this project's version of the paper's Tables 1 and 8.
 
     Returns:
         One row for each scenario: ``scenario``, ``name``, ``definition`` (str), ``acute`` (bool),

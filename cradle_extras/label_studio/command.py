@@ -70,7 +70,9 @@ def export(
         list[str] | None, typer.Option(help="A team's two annotators, such as A,B; once per team.")
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 2,
-    senior: Annotated[str, typer.Option(help="Name of who decides without a majority.")] = "S",
+    senior: Annotated[
+        str, typer.Option(help="Name of the annotator who decides if there is no majority.")
+    ] = "S",
     seed: Annotated[int, typer.Option(help="Seed of the assignment to teams and rounds.")] = 0,
     after: Annotated[
         Path | None, typer.Option(help="Imported annotations, to write the next stage's tasks.")
@@ -97,7 +99,7 @@ def export(
         new = next_assignments(plan, read_annotations(after, loaded))
         plan = plan.with_more(new)
         if not new:
-            out.print("Nothing is left to be labelled. Go on with `cradle annotate adjudicate`.")
+            out.print("No dialogue is left to label. Next: `cradle annotate adjudicate`.")
             return
     written = write_tasks(plan, loaded, tasks, new)
     write_text(study / "interface.xml", labelling_config())
@@ -171,12 +173,12 @@ def agreement(
     title = f"Agreement on {UNIT_NAMES[chosen]}, with 95 % intervals"
     print_table(shown, title, right=counts.columns)
     labels = _by_group(found[f1 & ~overall], "label", _f1)
-    title = "F1 between the two, and how often both, the first and the second gave it"
+    title = "F1 of each label, and how often both, only the first and only the second gave it"
     print_table(labels.reset_index(), title, right=counts.columns)
 
 
 def _by_group(found: pd.DataFrame, index: str, cell: Callable[[Any], str]) -> pd.DataFrame:
-    """Writes each row into a cell: a row for each value of a column, a column for each group."""
+    """Pivots a frame: a row for each value of ``index``, a column for each group."""
     cells = found.assign(cell=[cell(row) for row in found.itertuples()])
     return cells.astype({index: str}).set_index([index, "group"])["cell"].unstack(sort=False)
 

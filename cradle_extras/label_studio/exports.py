@@ -1,7 +1,7 @@
-"""Exports of Label Studio, read back in.
+"""Reads annotations from exports of Label Studio.
 
-An export comes from people and from another program, so everything is checked: texts against the
-corpus, tasks against the plan. An export with an error is refused completely.
+Exports are untrusted input, so everything is checked: texts against the corpus, tasks against the
+plan. An export with an error is refused completely.
 
 The format is Label Studio's ``JSON``: a list of tasks with their annotations, plain or gzipped.
 """
@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from cradle_extras.errors import first_fault
 from cradle_extras.label_studio.interface import title
 from cradle_extras.label_studio.study import Study, read_json
-from cradle_extras.label_studio.tasks import TaskData, authored
+from cradle_extras.label_studio.tasks import TaskData, task_turns
 from cradle_lib import paths
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
@@ -27,15 +27,15 @@ from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS, LABELS
 
 _NAMES: Final = {title(label): label for label in LABELS} | {label: label for label in LABELS}
-#: Those of the surrogate are stored as exports, one for each person and round, so that reading them
-#: is the same work as reading one's own. They are simulated; ``tools/annotations`` made them.
+#: Exports of the surrogate's simulated annotations, one for each annotator and round, made by
+#: ``tools/annotations``. They are read in the same way as a user's exports.
 SHIPPED: Final = paths.SURROGATE / "annotations"
 _EXPORT: Final = (
     "Export the project as JSON, made of the tasks and the configuration that "
     "`cradle annotate export` wrote."
 )
-# Kinds of results without a label: arrows between turns, notes, grades. Unknown kinds are refused,
-# and so are choices and taxonomies: they may contain a label.
+# Kinds of results without a label: relations between turns, notes, ratings. Other kinds, such as
+# choices and taxonomies, are refused, because they may contain a label.
 _UNLABELLED: Final = frozenset(
     {"relation", "textarea", "rating", "number", "datetime", "pairwise", "ranker"}
 )
@@ -66,8 +66,8 @@ def _labelled(result: Any) -> Any:
     return None if isinstance(kind, str) and kind in _UNLABELLED else result
 
 
-class _Given(BaseModel):
-    """One person's annotation of a task; ``None`` for each result that carries no label."""
+class _TaskAnnotation(BaseModel):
+    """One person's annotation of a task; ``None`` for each result without a label."""
 
     was_cancelled: bool | None = None
     result: list[Annotated[_Result | None, BeforeValidator(_labelled)]]
@@ -76,7 +76,7 @@ class _Given(BaseModel):
 class _Task(BaseModel):
     id: int | str | None = None
     data: TaskData
-    annotations: list[_Given]
+    annotations: list[_TaskAnnotation]
 
 
 def read_exports(
@@ -87,23 +87,23 @@ def read_exports(
 ) -> Annotations:
     """Reads exports of all projects of a study.
 
-    An annotation that was skipped does not count, and neither do drafts and predictions. Whoever
-    skipped a task and submitted it has submitted it.
+    Skipped annotations, drafts and predictions are ignored. A task that was both skipped and
+    submitted counts as submitted.
 
     Args:
         files: JSON exports, plain or gzipped (``.gz``).
         study: The plan that the tasks were exported with.
         corpus: The dialogues.
-        ignored: Takes the number of skipped annotations and of results that carry no label, such
-            as relations and notes.
+        ignored: Counter to which the numbers of skipped annotations and of results without a
+            label, such as relations and notes, are added.
 
     Returns:
         The annotations, one for each assignment of the plan.
 
     Raises:
-        CorpusError: If a file can't be read, a text differs from the corpus, a task or
-            an annotation is doubled, missing, only skipped or not assigned, or a region is not
-            one of the interface's. The message names the task, and the annotator if it is known.
+        CorpusError: If a file can't be read, a text differs from the corpus, a task or an
+            annotation is duplicate, missing, only skipped or not assigned, or a region was not
+            made with the interface. The message names the task, and the annotator if known.
     """
     study.check(corpus)
     wanted = {(item.dialogue, item.annotator): item for item in study.assignments}
@@ -168,12 +168,12 @@ def _dialogue_of(data: TaskData, here: str, study: Study, corpus: Corpus) -> Dia
     if name not in corpus.by_id:
         raise CorpusError(f"{here}, {who}: dialogue {name!r:.80} is not in {study.corpus}.")
     dialogue = corpus.by_id[name]
-    rows = zip_longest(data.turns, authored(dialogue))
+    rows = zip_longest(data.turns, task_turns(dialogue))
     edited = next((turn for turn, (shown, said) in enumerate(rows) if shown != said), None)
     if edited is not None:
         raise CorpusError(
-            f"{here} (dialogue {name}), {who}, turn {edited}: the text was edited, it is not the "
-            "corpus' any more. Labels on an edited text can't be used: import the task again."
+            f"{here} (dialogue {name}), {who}, turn {edited}: the text was edited and differs from "
+            "the corpus. Labels on an edited text can't be used: import the task again."
         )
     return dialogue
 
@@ -183,16 +183,16 @@ def _masks(results: Sequence[_Result], place: str, dialogue: Dialogue) -> tuple[
     for region in (result.value for result in results):
         turn, where = region.start, f"{place}, turn {region.start}"
         if turn != region.end:
-            raise CorpusError(f"{where}: a region runs over several turns. Label each turn alone.")
+            raise CorpusError(f"{where}: a region spans several turns. Label each turn separately.")
         if turn >= len(masks):
             raise CorpusError(f"{where}: the dialogue has {len(masks)} turns. Export again.")
-        # Line breaks are left out of what a browser marks; a region is one complete turn, and one
-        # that was drawn by hand may be a part of it.
+        # Spaces are ignored, because browsers drop line breaks from a selection. A region is one
+        # complete turn, or a part of it if it was drawn by hand.
         own, marked = "".join(dialogue.turns[turn].text.split()), "".join(region.text.split())
         if marked not in own or (own and not marked):
             raise CorpusError(
-                f"{where}: a region with a text that the turn does not have. It belongs to another "
-                "task: export again."
+                f"{where}: the turn does not contain the text of a region. The region belongs to "
+                "another task: export again."
             )
         if not region.paragraphlabels or not _NAMES.keys() >= {*region.paragraphlabels}:
             raise CorpusError(

@@ -1,7 +1,7 @@
-"""Who labels what: two teams of two, rounds, then an adjudicator and a senior.
+"""Plans an annotation study: teams of two, rounds, an adjudicator and a senior annotator.
 
-A *study* is the plan of an annotation: its assignments say which dialogue goes to whom, so
-that an import can tell what is missing. It is kept as ``study.json`` beside the tasks.
+The assignments of a study state who labels which dialogue, so that an import can find missing
+annotations. The plan is stored as ``study.json`` next to the tasks.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380), Sec 3.2 and Appendix B.2: two disjoint teams of
@@ -32,10 +32,15 @@ from cradle_lib.files import write_text
 
 
 class Assignment(BaseModel):
-    """One dialogue of a team and a round (from 1) for one person, who may be of another team.
+    """Assigns one dialogue to one person.
 
     Attributes:
-        turns: Numbers of the turns in dispute, for an adjudicator or a senior.
+        dialogue: Id of the dialogue.
+        team: Team of the dialogue; an adjudicator is from another team.
+        round: Round of the dialogue, from 1.
+        role: Role of the person.
+        annotator: Name of the person.
+        turns: Numbers of the disputed turns, for an adjudicator or the senior.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -55,8 +60,8 @@ class Study(BaseModel):
         corpus: Name of the corpus.
         texts: Fingerprint of its texts.
         teams: The two members of each team.
-        senior: Who decides in the end.
-        assignments: All of them so far.
+        senior: Name of the annotator who decides last.
+        assignments: All assignments so far.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,20 +73,20 @@ class Study(BaseModel):
     assignments: tuple[Assignment, ...]
 
     def with_more(self, more: Iterable[Assignment]) -> Study:
-        """Adds assignments that are not there yet."""
+        """Adds assignments that the plan does not have yet."""
         every = tuple(dict.fromkeys((*self.assignments, *more)))
         return self.model_copy(update={"assignments": every})
 
     def until(self, round_: int) -> Study:
-        """Gives the plan of the first rounds only, to compare one before the next is labelled."""
+        """Gives the plan of the first rounds, to import them before the next one is labelled."""
         kept = tuple(item for item in self.assignments if item.round <= round_)
         return self.model_copy(update={"assignments": kept})
 
     def save(self, path: Path) -> None:
-        """Writes the plan, to a temporary name first."""
+        """Writes the plan atomically."""
         head = self.model_dump(mode="json", exclude={"assignments"})
         lines = (json.dumps(a.model_dump(mode="json")) for a in self.assignments)
-        # One line for each assignment, so that a change of plan can be read as a difference.
+        # One line for each assignment, so that diffs are readable.
         text = json.dumps(head, indent=1)[:-2] + ',\n "assignments": [\n' + ",\n".join(lines)
         write_text(path, text + "\n]}\n")
 
@@ -116,7 +121,7 @@ def plan_study(
     senior: str = "senior",
     seed: int = 0,
 ) -> Study:
-    """Gives every dialogue to one team and one round, evenly and at random.
+    """Assigns every dialogue to one team and one round, evenly and at random.
 
     Args:
         corpus: The dialogues.
@@ -129,18 +134,18 @@ def plan_study(
         The plan; group sizes differ by at most one dialogue.
 
     Raises:
-        CorpusError: If a team has not two members, somebody is in two teams, or there
-            are fewer than two teams or one round; or if a name is empty, or two names would
-            give the same file name.
+        CorpusError: If a team does not have two members, somebody is in two teams, there are
+            fewer than two teams or one round, a name is empty, or two names would give the same
+            file name.
     """
     people = [*(name for members in teams.values() for name in members), senior]
     if rounds < 1 or len(teams) < 2 or any(len(members) != 2 for members in teams.values()):
-        raise CorpusError("a study needs a round, and two teams or more, of two people each.")
+        raise CorpusError("a study needs a round, and two or more teams of two people each.")
     files = Counter(file_name(name).casefold() for name in people)
     if clash := [name for name in people if not name or files[file_name(name).casefold()] > 1]:
         raise CorpusError(
-            f"{', '.join(clash)}: teams and senior are disjoint, and everybody needs a name that "
-            "differs from the others in letters or digits, not only in case or signs."
+            f"{', '.join(clash)}: teams and senior must be different people, whose names are not "
+            "empty and differ in letters or digits, not only in case or signs."
         )
     groups = [(team, number) for number in range(1, rounds + 1) for team in teams]
     order = np.random.default_rng(seed).permutation(len(corpus))
@@ -163,10 +168,10 @@ def plan_study(
 
 
 def read_json(path: Path, hint: str) -> Any:
-    """Reads a JSON file that somebody else may have made, gzipped if its name says so.
+    """Reads a JSON file from an untrusted source, gzipped if its name ends in ``.gz``.
 
     Raises:
-        CorpusError: If it is missing, unreadable, cut off, or no JSON.
+        CorpusError: If it is missing, unreadable, truncated, or not JSON.
     """
     try:
         content = path.read_bytes()
@@ -177,17 +182,16 @@ def read_json(path: Path, hint: str) -> Any:
 
 
 def file_name(person: str) -> str:
-    """Writes a person's name as it stands in the names of their files."""
+    """Converts a person's name to a part of file names."""
     return "".join(c if c.isalnum() else "_" for c in person)
 
 
 def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment, ...]:
     """Assigns the dialogues that need an adjudicator or the senior after the annotations so far.
 
-    A dialogue on which its two annotators differ goes to an expert of another team, turn
-    about between its two members; one whose vote leaves something open goes to the senior.
-    Assignments that the plan holds already are given as they are there; none when everything is
-    decided.
+    A dialogue on which its two annotators differ goes to another team, alternating between its
+    members. A dialogue that its three votes do not decide goes to the senior. Assignments that are
+    in the plan are returned unchanged. The result is empty if everything is decided.
 
     Raises:
         CorpusError: If a dialogue does not have two annotators, or its team is not in the plan.

@@ -1,7 +1,7 @@
-"""Tasks for Label Studio: what the people of a study are shown.
+"""Writes the tasks of a study for Label Studio.
 
-A task holds one dialogue and says for whom it is. Neither gold labels nor anybody's annotation
-is in it, so that the adjudicator and the senior label without sight of the originals.
+A task contains one dialogue and the name of its annotator. It has no gold labels and no
+annotations, so that the adjudicator and the senior label without seeing earlier annotations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cradle_lib.files import write_text
 
 
 class TaskData(BaseModel):
-    """What a task shows, and for whom it is: neither gold labels nor anybody's annotation."""
+    """The ``data`` of a task: the dialogue, a note, the corpus and the annotator."""
 
     dialogue_id: str
     turns: list[dict[str, Any]]
@@ -29,8 +29,8 @@ class TaskData(BaseModel):
     annotators: list[str] = Field(min_length=1, max_length=1)
 
 
-def authored(dialogue: Dialogue) -> list[dict[str, Any]]:
-    """Writes a dialogue the way a task holds it: one object for each turn, rows kept apart."""
+def task_turns(dialogue: Dialogue) -> list[dict[str, Any]]:
+    """Converts a dialogue to the ``turns`` of a task: one object for each row of the corpus."""
     return [
         {"author": turn.speaker + ", continued" * turn.continues, "text": turn.text}
         for turn in dialogue.turns
@@ -38,10 +38,10 @@ def authored(dialogue: Dialogue) -> list[dict[str, Any]]:
 
 
 def task_data(assignment: Assignment, study: Study, dialogue: Dialogue) -> dict[str, Any]:
-    """Writes the ``data`` of one task; the assignment says why the dialogue is shown."""
+    """Makes the ``data`` of one task."""
     return TaskData(
         dialogue_id=dialogue.id,
-        turns=authored(dialogue),
+        turns=task_turns(dialogue),
         note=_note(assignment),
         corpus=study.corpus,
         texts=study.texts,
@@ -78,6 +78,6 @@ def write_tasks(
 
 
 def export_name(assignment: Assignment) -> str:
-    """Names the project of an assignment, such as ``round1-A``: a file name without ending."""
+    """Names the project of an assignment, such as ``round1-A``: a file name without suffix."""
     stage = f"round{assignment.round}" if assignment.role == "annotator" else assignment.role
     return f"{stage}-{file_name(assignment.annotator)}"

@@ -23,7 +23,7 @@ def read_folder(folder: Path) -> Corpus:
 
     Raises:
         CorpusError: If there is no text file, or a file is empty, not UTF-8, unreadable, does not
-            start with a speaker, or misspells one, such as ``user:``.
+            start with a speaker, or misspells a speaker, such as ``user:``.
     """
     rows: list[tuple[int, str, str]] = []
     for file in visible_files(folder, "*.txt"):
@@ -35,7 +35,7 @@ def read_folder(folder: Path) -> Corpus:
         said = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
         own = [(turn, line, "none") for turn, (_, line) in enumerate(said)]
         try:
-            # Each file alone first, so that a mistake is reported with its place.
+            # Each file is checked separately first, so that an error names its file and line.
             build_corpus(own, file.stem)
         except CorpusError as error:
             place = file if error.row is None else f"{file}:{said[error.row][0]}"

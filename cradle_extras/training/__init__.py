@@ -1,4 +1,4 @@
-"""A corpus becomes a model that can do the task: sequences, recipe, training, choice, card."""
+"""Fine-tunes a model on a corpus: recipes, sequences, training, checkpoints, record and card."""
 
 from cradle_extras.training.recipe import load_recipe
 from cradle_extras.training.record import read_training

@@ -16,12 +16,12 @@ from cradle_lib.files import write_text
 
 FILE: Final = "README.md"
 TEMPLATE: Final = Path(__file__).with_name("card.md")
-# Where the embedded weights come from, as the Hub knows it.
+# Names of the embedded weights on the Hub.
 _ORIGINS: Final = {"SmolLM2-135M-Instruct": "HuggingFaceTB/SmolLM2-135M-Instruct"}
 
 
 def write_card(folder: Path, record: TrainingRecord) -> None:
-    """Writes the card of the trained model in a folder, named like the folder."""
+    """Writes the card of the trained model in a folder, with the folder's name as its title."""
     from jinja2 import Template
 
     origin = _ORIGINS.get(record.base.removeprefix(PREFIX), record.base)

@@ -1,7 +1,7 @@
-"""Checkpoints: list, score and keep what a training saved.
+"""Lists, scores and stores the checkpoints of a training.
 
-Each checkpoint answers the dev split by the benchmark's protocol, with its own predictions in the
-history, and is scored by the benchmark's scores. The test split is not used.
+Checkpoints are scored on the dev split by the benchmark's protocol, with the model's own
+predictions in the history. The test split is not used.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def step_of(checkpoint: Path) -> int:
 
 
 def epochs_done(checkpoint: Path) -> float:
-    """How often all dialogues had been seen when a checkpoint was saved."""
-    # Rounded: a share of an epoch is a sum of floating-point numbers.
+    """The number of epochs done when a checkpoint was saved, possibly fractional."""
+    # Rounded, because fractions of epochs are summed as floating-point numbers.
     return round(float(_state(checkpoint)["epoch"]), 6)
 
 
@@ -61,7 +61,10 @@ def _state(checkpoint: Path) -> dict[str, Any]:
 
 
 def keep(checkpoint: Path, folder: Path, model: Model) -> None:
-    """Copies what answers from a checkpoint: an adapter in bfloat16 that names its base, or all."""
+    """Copies the files for inference from a checkpoint: a full model, or an adapter in bfloat16.
+
+    The adapter's configuration names ``model`` as its base.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if not (checkpoint / CONFIG).is_file():
         for file in visible_files(checkpoint):
@@ -81,7 +84,7 @@ def keep(checkpoint: Path, folder: Path, model: Model) -> None:
 
 
 def trained_model(model: Model, folder: Path) -> Model:
-    """Gives the model that a folder made by :func:`keep` holds, for a run."""
+    """Gives the entry of the model that :func:`keep` stored in a folder, for a run."""
     changed = folder if not (folder / CONFIG).is_file() else f"{model.base} + {folder}"
     return model.model_copy(update={"weights": str(changed), "revision": model.base_revision})
 
@@ -89,11 +92,11 @@ def trained_model(model: Model, folder: Path) -> Model:
 def score_checkpoint(
     checkpoint: Path, model: Model, dev: Corpus, sample: int | None, options: Options | None
 ) -> dict[str, float]:
-    """Asks a checkpoint about the dev split, or a sample of it, or goes on where that was stopped.
+    """Scores a checkpoint on the dev split or a sample of it; resumes an interrupted run.
 
-    The model is the base, with the prompt and decoding of the training. Gives the ``step``,
-    turn-level ``micro_f1``, ``micro_precision``, ``micro_recall``, the share of answers that are
-    ``unread``, and the number of ``dialogues``.
+    ``model`` is the base, with the prompt and decoding of the training. Gives the ``step``,
+    turn-level ``micro_f1``, ``micro_precision`` and ``micro_recall``, ``unread`` (the share of
+    unusable answers), and the number of ``dialogues``.
     """
     stored = checkpoint / "stored"
     keep(checkpoint, stored, model)

@@ -1,4 +1,4 @@
-"""``cradle train``: a corpus becomes a model."""
+"""``cradle train``: fine-tunes a model on a corpus."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def train(
     ] = None,
     test: Annotated[
         Path | None,
-        typer.Option(help="Its test split, to check for shared dialogues."),
+        typer.Option(help="The test split, if the corpus is a file; checked for shared dialogues."),
     ] = None,
     recipe: Annotated[
         str, typer.Option(help=f"{', '.join(recipe_names())}, or a YAML file.")
@@ -65,7 +65,7 @@ def train(
 
 
 def _split(corpus: str, name: str, path: Path | None) -> Corpus | None:
-    """Loads a held-out split; a corpus that is a file has only those that are named."""
+    """Loads a held-out split; for a corpus that is a file, only if its path is given."""
     if path is not None:
         return load_corpus(path)
     if Path(corpus).suffix:

@@ -1,4 +1,4 @@
-"""A recipe: everything that shapes a training, in one file."""
+"""Recipes: all settings of a training, in a YAML file."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class _Strict(BaseModel):
 
 
 class AdapterSettings(_Strict):
-    """A low-rank adapter (LoRA): what is trained while the base stays as it is.
+    """A low-rank adapter (LoRA), trained while the base weights are frozen.
 
     Attributes:
-        rank: Rank of each change.
-        alpha: The change is multiplied by ``alpha / rank``.
-        layers: Only so many upper layers get one; ``None`` for all.
-        targets: Names of the projections that get one.
+        rank: Rank of each update.
+        alpha: Updates are scaled by ``alpha / rank``.
+        layers: Number of upper layers that are adapted; ``None`` for all.
+        targets: Names of the projections that are adapted.
     """
 
     rank: Annotated[int, Field(ge=1)] = 16
@@ -37,25 +37,26 @@ class AdapterSettings(_Strict):
 
 
 class Recipe(_Strict):
-    """How a model is trained. Each process sees one dialogue at a time.
+    """Settings of a training. The batch of each process is one dialogue.
 
     Attributes:
-        prompt: Name of the prompt template; one whose current turn is the last line of the
-            history makes a dialogue one sequence.
+        prompt: Name of the prompt template; if its current turn is the last line of the history,
+            the turns of a dialogue share nearly all tokens.
         epochs: Passes over the dialogues.
-        dialogues: Only so many, chosen by the seed; ``None`` for all.
-        max_length: Most tokens in a turn's prompt and answer; later turns are left out.
-        accumulation: Dialogues of each process before a step.
-        learning_rate: Its peak; it falls linearly to 0.
-        warmup: Share of the steps in which it rises.
-        weight_decay: Of AdamW.
-        label_weight: How often a turn with a label counts.
+        dialogues: Number of training dialogues, chosen at random; ``None`` for all.
+        max_length: Maximum number of tokens in a turn's prompt and answer; the first longer turn
+            of a dialogue and all turns after it are left out.
+        accumulation: Dialogues of each process per optimizer step.
+        learning_rate: Peak learning rate; it decays linearly to 0.
+        warmup: Share of the steps in which the learning rate rises.
+        weight_decay: Weight decay of AdamW.
+        label_weight: Weight of the loss on turns with a label; other turns have weight 1.
         dtype: Number format of the base, and of the computation.
         adapter: ``None`` trains all weights.
-        seed: Of the choice and order of dialogues and the first weights of the adapter.
+        seed: Seed of the choice and order of dialogues, and of the adapter's initial weights.
         save_steps: Steps between checkpoints; ``None`` for one after each epoch only.
-        dev_dialogues: So many of the dev split, drawn evenly from scenarios and timings, answer
-            for a checkpoint; ``None`` for all.
+        dev_dialogues: Number of dev dialogues on which checkpoints are scored, stratified by
+            scenario and timing; ``None`` for all.
     """
 
     prompt: str = "append"
@@ -75,7 +76,7 @@ class Recipe(_Strict):
 
 
 def recipe_names() -> list[str]:
-    """Lists the recipes that ship."""
+    """Lists the shipped recipes."""
     return sorted(path.stem for path in visible_files(SHIPPED, "*.yml") if "." not in path.stem)
 
 
@@ -83,13 +84,13 @@ def load_recipe(name: str | Path) -> Recipe:
     """Reads a recipe.
 
     Args:
-        name: One that ships, such as ``paper``, or a YAML file.
+        name: Name of a shipped recipe, such as ``paper``, or path of a YAML file.
 
     Returns:
         The recipe.
 
     Raises:
-        EngineError: If there is none, or it has a field that is unknown or out of range.
+        EngineError: If there is none, it can't be read, or a field is unknown or out of range.
     """
     path = SHIPPED / f"{name}.yml" if str(name) in recipe_names() else Path(name)
     try:
@@ -97,7 +98,7 @@ def load_recipe(name: str | Path) -> Recipe:
     except FileNotFoundError:
         known = ", ".join(recipe_names())
         raise EngineError(
-            f"no recipe {str(name)!r}. There are {known}; or name a YAML file with such fields."
+            f"no recipe {str(name)!r}. Choose one of {known}, or give the path of a YAML file."
         ) from None
     except ValidationError as error:
         raise EngineError(f"{paths.shown(path)}: {first_fault(error)}") from error

@@ -1,4 +1,4 @@
-"""The record of a training: all that is needed to trust its model, or to make it again."""
+"""The record of a training: everything needed to check or to reproduce its model."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ _PACKAGES: Final = ("torch", "transformers", "tokenizers", "peft", "trl", "accel
 
 
 class TrainingRecord(BaseModel):
-    """What was trained on what, how, and what came of it.
+    """Data, settings and results of a training.
 
     Attributes:
-        base: Weights that it began with.
-        base_revision: What pins them.
+        base: The weights that were fine-tuned.
+        base_revision: Commit or checksum of the base.
         corpus: Name of the train split.
-        fingerprint: Its fingerprint.
-        held_out: Fingerprints of the splits that it shares no dialogue with, by name.
+        fingerprint: Fingerprint of the train split.
+        held_out: Name to fingerprint of the dev and the test split, if given.
         recipe: The recipe.
         prompt_hash: Hash of the prompt template's text.
         date: Date that the chat template prints; ``None`` if it prints none.
-        dialogues: Dialogues that were learned.
-        turns: Their user turns.
-        dropped: User turns that were left out because they were too long.
-        tokens: Tokens of one pass.
-        plain_tokens: Those of one sequence per turn.
-        answer_tokens: Those that the loss is about.
+        dialogues: Number of training dialogues.
+        turns: Number of their user turns, without those dropped.
+        dropped: Number of user turns that were left out because of their length.
+        tokens: Tokens in an epoch.
+        plain_tokens: Tokens that an epoch would have with one sequence per turn.
+        answer_tokens: Tokens of answers in an epoch, on which the loss is computed.
         losses: For each step ``step``, ``epoch``, ``loss``, ``learning_rate`` and ``hours``.
-        dev: For each checkpoint ``step``, ``micro_f1``, ``recall``, ``precision``, ``unread``
-            (shares) and ``dialogues``; empty if none was scored.
+        dev: For each scored checkpoint ``step``, ``micro_f1``, ``micro_precision``,
+            ``micro_recall``, ``unread`` (shares) and ``dialogues``.
         chosen: The step whose checkpoint was kept.
-        hours: Time of all starts.
-        machine: Processor or GPU, and how many.
+        hours: Training time of all starts together.
+        machine: Type and number of the GPUs or processor cores.
         started: UTC time of the last start.
         version: Version of this library.
         commit: Commit of this repository.
-        packages: Versions of the packages that matter.
+        packages: Versions of the packages used in training.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -91,14 +91,14 @@ class TrainingRecord(BaseModel):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What two starts of one training must share."""
+        """The fields that must be equal to resume a training."""
         shared = {"base", "base_revision", "corpus", "fingerprint", "prompt_hash", "date"}
-        # What happens after the training may be decided later.
+        # Only used after the training, so it may change.
         recipe = self.recipe.model_dump(exclude={"dev_dialogues"})
         return self.model_dump(include=shared) | {"recipe": recipe}
 
     def write(self, folder: Path) -> None:
-        """Writes it beside the weights."""
+        """Writes the record to the folder of the weights."""
         write_text(folder / FILE, self.model_dump_json(indent=1) + "\n")
 
 
@@ -106,8 +106,8 @@ def read_training(folder: str | Path) -> TrainingRecord:
     """Reads the record of a training.
 
     Args:
-        folder: What :func:`~cradle_extras.training.train_model` wrote; relative to the working
-            directory, or else to this repository.
+        folder: A folder that :func:`~cradle_extras.training.train.train_model` wrote; relative to
+            the working directory, or else to this repository.
 
     Returns:
         The record.

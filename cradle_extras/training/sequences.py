@@ -1,14 +1,14 @@
 """One sequence per dialogue: all its questions and answers as a tree of tokens.
 
 At inference a model sees, at every user turn, the prompt with its own earlier tags, and writes
-an answer. The sequences of a dialogue's turns begin alike: what two of them share is here one
-token, seen by both. A token of the tree attends to those above it and stands at its depth, so
-that each path from the root to a leaf is, id for id and place for place, the sequence of one
-turn, and one forward pass gives the loss of all of them. With a template whose current turn is
-the last line of the history, nearly everything is shared.
+an answer. The sequences of a dialogue's turns have common prefixes, whose tokens are stored once
+in the tree. A token attends to itself and its ancestors, and its position is its depth. Each path
+from the root to a leaf therefore has the ids and positions of one turn's sequence, and one forward
+pass gives the loss of all turns. With a template whose current turn is the last line of the
+history, nearly all tokens are shared.
 
-The ids come from the code that serves models and the prompts from the code that asks them, so
-that training can't show a model anything else than inference does.
+Token ids and prompts come from the code that is used at inference, so that training and inference
+can't differ.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class TokenTree:
     """The questions and answers of one dialogue.
 
     Attributes:
-        ids: Token ids; a token stands behind those above it. Shape (tokens,).
+        ids: Token ids, parents before children. Shape (tokens,).
         parents: Index of the token before each, -1 for the first. Shape (tokens,).
-        targets: Indices of the tokens that answers consist of. Shape (targets,).
+        targets: Indices of the tokens of answers. Shape (targets,).
         labelled: Whether each target belongs to a turn with a label. Shape (targets,).
-        turns: Number of user turns in it.
-        dropped: User turns that are not in it, because they are beyond the length limit.
-        plain: Tokens of the same questions and answers as one sequence per turn.
+        turns: Number of user turns in the tree.
+        dropped: Number of user turns left out because of the length limit.
+        plain: Number of tokens that one sequence per turn would have.
     """
 
     ids: NDArray[np.int64]
@@ -51,33 +51,33 @@ class TokenTree:
 
     @property
     def depths(self) -> NDArray[np.int64]:
-        """The place of each token in the sequences that it is part of. Shape (tokens,)."""
+        """The position of each token in its sequences. Shape (tokens,)."""
         depths = np.zeros(len(self.ids), dtype=np.int64)
         for index in range(1, len(self.ids)):
             depths[index] = depths[self.parents[index]] + 1
         return depths
 
     @property
-    def sees(self) -> NDArray[np.bool_]:
-        """Which tokens each token attends to: those above it and itself. Shape (tokens, tokens)."""
-        sees = np.eye(len(self.ids), dtype=np.bool_)
+    def attention(self) -> NDArray[np.bool_]:
+        """The tokens that each attends to: itself and its ancestors. Shape (tokens, tokens)."""
+        mask = np.eye(len(self.ids), dtype=np.bool_)
         for index in range(1, len(self.ids)):
-            sees[index] |= sees[self.parents[index]]
-        return sees
+            mask[index] |= mask[self.parents[index]]
+        return mask
 
 
 def questions(
     dialogue: Dialogue, template: Template, local: Local
 ) -> Iterator[tuple[list[int], list[int], int]]:
-    """Asks all questions of a dialogue as they are asked when the model gives the gold tags.
+    """Gives the questions of a dialogue with gold tags in the history, and the gold answers.
 
-    Yields for each user turn the ids of the prompt, those of the answer with a token at which
-    inference ends an answer, and the mask of the answer. The model itself is not used, only its
-    configuration, tokenizer and chat.
+    Yields for each user turn the token ids of the prompt, those of the answer with an end token,
+    and the mask of the gold labels. The model itself is not used, only its configuration,
+    tokenizer and chat template.
 
     Raises:
-        EngineError: If no token is known to end an answer.
-        EngineError: If the chat template opens a thought before the answer.
+        EngineError: If no end token is known, or the chat template opens a thought before the
+            answer.
     """
     local.chat.require_no_open_thought("training")
     end = local.chat.training_end(local.ends)
@@ -96,11 +96,11 @@ def token_tree(
 ) -> TokenTree:
     """Builds the tree of one dialogue.
 
-    The first turn whose sequence has more tokens than the limit, and all after it, are left out.
+    The first turn whose sequence has more tokens than ``limit``, and all after it, are left out.
     """
     ids: list[int] = []
     parents: list[int] = []
-    below: dict[tuple[int, int], int] = {}
+    children: dict[tuple[int, int], int] = {}
     targets: dict[int, bool] = {}
     turns = plain = 0
     for prompt, answer, mask in questions(dialogue, template, local):
@@ -109,12 +109,12 @@ def token_tree(
         turns += 1
         plain += len(prompt) + len(answer)
         node = -1
-        for place, token in enumerate([*prompt, *answer]):
-            above, node = node, below.setdefault((node, token), len(ids))
+        for position, token in enumerate([*prompt, *answer]):
+            parent, node = node, children.setdefault((node, token), len(ids))
             if node == len(ids):
                 ids.append(token)
-                parents.append(above)
-            if place >= len(prompt):
+                parents.append(parent)
+            if position >= len(prompt):
                 targets[node] = bool(mask)
     return TokenTree(
         ids=np.array(ids, dtype=np.int64),

@@ -1,6 +1,6 @@
-"""Trains a model on a corpus: recipe, sequences, trainer, choice and record joined together.
+"""Trains a model on a corpus, chooses a checkpoint, and writes its record and card.
 
-What was trained on is no test of a model: the splits must share no dialogue.
+Splits must not share dialogues, because a model can't be tested on its training data.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ from cradle_lib.prompts import load_template
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What a training leaves.
+    """The result of a training.
 
     Attributes:
-        folder: The adapter, or the full model if the recipe has none, with record and card.
-        record: Its record.
-        model: The model, ready for :func:`~cradle_lib.detection.run.run`.
+        folder: Folder of the adapter, or of the full model if the recipe has none, with record and
+            card.
+        record: The record.
+        model: The model's entry, ready for :func:`~cradle_lib.detection.run.run`.
     """
 
     folder: Path
@@ -67,27 +68,28 @@ def train_model(
     progress: Progress = lambda *_: None,
     notice: Callable[[str], None] = lambda _: None,
 ) -> Trained:
-    """Trains a model, or goes on from the last complete checkpoint, and keeps the best on dev.
+    """Trains a model and keeps the best checkpoint; resumes from the last complete checkpoint.
 
     Args:
         base: An id in the registry, a spec such as ``hf:ORG/NAME``, or an entry.
-        train: What is learned; it needs gold labels.
-        out: Folder for checkpoints and for what is kept.
-        recipe: A recipe, the name of one that ships, or a YAML file.
-        dev: Every epoch's checkpoint answers it, and the best is kept; without it the last.
-        test: Only compared with the train split, which must not share a dialogue with it.
+        train: The train split, with gold labels.
+        out: Folder for checkpoints and the result.
+        recipe: A recipe, the name of a shipped recipe, or a YAML file.
+        dev: The dev split. The checkpoint of each epoch is scored on it, and the one with the
+            highest micro F1 is kept; without a dev split, the last one.
+        test: The test split, only checked for dialogues that it shares with the train split.
         shared: Whether the splits may share dialogues.
-        options: How this machine asks the checkpoints.
+        options: Settings of this machine for the scoring of checkpoints.
         progress: Called after every step with its number, the number of all steps, and the loss.
-        notice: Takes sentences that the user should know.
+        notice: Called with messages for the user.
 
     Returns:
-        Where it is, its record, and the model. Of several processes that ``accelerate`` started
-        none chooses: the same call in one process does.
+        The result. If ``accelerate`` started several processes, no checkpoint is chosen; the same
+        call in one process does that.
 
     Raises:
-        EngineError: If there is nothing to learn, splits share dialogues, the folder holds
-            another training, the loss is no number, or the disk is full.
+        EngineError: If the base can't be trained, no turn has a label, splits share dialogues, the
+            folder contains another training, the loss is not finite, or the disk is full.
         CradleError: If the base can't be loaded.
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
@@ -95,8 +97,8 @@ def train_model(
     model = resolve(base, prompt=recipe.prompt)
     if model.kind != "local" or model.adapter:
         raise EngineError(
-            f"{model.name} is not weights that this machine can train. Name a registry entry or a "
-            "spec of weights without an adapter, such as hf:ORG/NAME."
+            f"{model.name} can't be trained on this machine. Name weights without an adapter: an "
+            "id in the registry, or a spec such as hf:ORG/NAME."
         )
     require_packages("torch", "transformers", extra="local", model=model)
     require_packages("trl", "peft", "datasets", extra="train", model=model)
@@ -110,12 +112,12 @@ def train_model(
         for split in held_out:
             _require_separate(train, split)
     wait_passively()
-    # Every start, and every checkpoint that answers, shows the date of the first start.
+    # In prompts, all starts and the scoring of checkpoints use the date of the first start.
     date = model.decoding.date if model.decoding else None
     if date is None and (folder / FILE).is_file():
         date = read_training(folder).date
     learner = resolve(model, dtype=recipe.dtype, date=date)
-    # Whoever trains moves it to where it belongs, which for several processes are several GPUs.
+    # On the CPU, because the trainer moves the model to the GPU of each process.
     local = load_local(learner, Options(device="cpu"))
     model = resolve(model, date=local.decoding.date)
     if not local.tokenizer.chat_template:
@@ -157,17 +159,17 @@ def train_model(
         from cradle_extras.training.trainer import TreeTrainer
 
         with quiet():
-            TreeTrainer(local.lm, local.tokenizer, trees, recipe, folder, progress).go(last)
+            TreeTrainer(local.lm, local.tokenizer, trees, recipe, folder, progress).run(last)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        notice("Trained. The same command in one process, without accelerate, chooses and keeps.")
+        notice("Trained. To choose a checkpoint, repeat the command in one process.")
         return Trained(folder, record, trained_model(model, folder))
     candidates = complete_checkpoints(folder)
     losses, scores = loss_curve(candidates[-1]), []
     for checkpoint in candidates:
         if dev is not None and epochs_done(checkpoint).is_integer():
-            notice(f"{checkpoint.name} answers {dev.name}")
+            notice(f"scoring {checkpoint.name} on {dev.name}")
             scores.append(score_checkpoint(checkpoint, model, dev, recipe.dev_dialogues, options))
-    # Of equals the earliest.
+    # Of equal checkpoints the earliest.
     best = max(scores, key=lambda row: (row["micro_f1"], -row["step"]), default=None)
     step = step_of(candidates[-1]) if best is None else int(best["step"])
     keep(folder / f"checkpoint-{step}", folder, model)
@@ -180,15 +182,15 @@ def train_model(
 
 
 def _require_separate(train: Corpus, held_out: Corpus) -> None:
-    """Refuses splits in which two dialogues say the same, whatever their case and spacing."""
+    """Refuses splits that share a dialogue: equal user turns, ignoring case and spacing."""
     known = {_user_text(dialogue): dialogue.id for dialogue in held_out}
     shared = [(d.id, known[text]) for d in train if (text := _user_text(d)) in known]
     if shared:
         here, there = shared[0]
         raise EngineError(
             f"{train.name} shares {len(shared):,} dialogues with {held_out.name} (the first is "
-            f"{here} here and {there} there): a score on them would mean nothing. Remove them, "
-            "or agree with --shared."
+            f"{here} and {there}): a score on them would be meaningless. Remove them, or allow "
+            "them with --shared."
         )
 
 

@@ -1,6 +1,6 @@
-"""TRL's trainer for token trees: one dialogue in a row, the loss on its answers only.
+"""TRL's trainer for token trees: a batch is one dialogue, with the loss on its answers only.
 
-Imported only where a training starts: TRL takes seconds to import.
+Imported only when a training starts, because importing TRL takes seconds.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class TreeTrainer(SFTTrainer):
             peft_config=_lora(lm, recipe),
             callbacks=[_AfterEachEpoch()],
         )
-        # It prints each step; the progress bar says it.
+        # It would print each step, which the progress bar shows.
         self.remove_callback(PrinterCallback)
 
     def compute_loss(
@@ -82,10 +82,10 @@ class TreeTrainer(SFTTrainer):
         """Sums the loss over the tokens of answers, divided by their number in the whole step.
 
         Raises:
-            EngineError: If it is no finite number.
+            EngineError: If the loss is not finite.
         """
         targets, weights = inputs.pop("labels")[0], inputs.pop("weights")
-        # The logits of other places are never computed.
+        # The logits of other positions are not computed.
         logits = model(**inputs, use_cache=False).logits[0].float()
         each = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
         each = each * torch.where(weights, self._weight, 1.0)
@@ -100,20 +100,20 @@ class TreeTrainer(SFTTrainer):
         return loss * self.accelerator.num_processes if spread else loss
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Adds the hours to each entry of the curve, and reports."""
+        """Adds the hours to each entry of the loss curve, and reports progress."""
         if "loss" in logs:
             logs["hours"] = self._hours_before + (time.monotonic() - self._began) / 3600
             self._progress(self.state.global_step, self.state.max_steps, float(logs["loss"]))
         super().log(logs, start_time)
 
     def create_model_card(self, *args: Any, **more: Any) -> None:
-        """Leaves the card to :mod:`~cradle_extras.training.card`."""
+        """Does nothing: :mod:`~cradle_extras.training.card` writes the card."""
 
-    def go(self, last: Path | None) -> None:
-        """Trains from the start, or goes on from the last complete checkpoint.
+    def run(self, last: Path | None) -> None:
+        """Trains from the start, or from the last complete checkpoint.
 
         Raises:
-            EngineError: If the loss is no number.
+            EngineError: If the loss is not finite.
         """
         if last is not None:
             self._hours_before = loss_curve(last)[-1]["hours"]
@@ -127,12 +127,12 @@ class _AfterEachEpoch(TrainerCallback):
 
 
 def batch(tree: TokenTree, config: Any) -> dict[str, Any]:
-    """Turns a tree of T tokens, n of answers, into the arguments of a pass and what the loss needs.
+    """Converts a tree of T tokens, n of them in answers, to the inputs of a forward pass and loss.
 
     These are ``input_ids`` and ``position_ids`` (1, T), ``attention_mask`` (1, 1, T, T; one for
-    each kind of layer where some see no further than a window), ``logits_to_keep`` (n,; the token
-    before each target), ``labels`` (1, n; the targets), ``weights`` (n,; whether each belongs to a
-    turn with a label).
+    each kind of layer if some have a sliding window), ``logits_to_keep`` (n,; the token before each
+    target), ``labels`` (1, n; the targets), ``weights`` (n,; whether each belongs to a turn with a
+    label).
     """
     return {
         "input_ids": torch.from_numpy(tree.ids)[None],
@@ -145,20 +145,20 @@ def batch(tree: TokenTree, config: Any) -> dict[str, Any]:
 
 
 def _masks(tree: TokenTree, config: Any) -> torch.Tensor | dict[str, torch.Tensor]:
-    sees = torch.from_numpy(tree.sees)
+    full = torch.from_numpy(tree.attention)
     text = config.get_text_config()
 
-    def shaped(seen: torch.Tensor) -> torch.Tensor:
+    def shaped(mask: torch.Tensor) -> torch.Tensor:
         if config._attn_implementation != "sdpa":
             # Transformers' own attention adds the mask to the scores.
-            seen = torch.where(seen, 0.0, torch.finfo(torch.float32).min)
-        return seen[None, None]
+            mask = torch.where(mask, 0.0, torch.finfo(torch.float32).min)
+        return mask[None, None]
 
     if "sliding_attention" not in (getattr(text, "layer_types", None) or ()):
-        return shaped(sees)
+        return shaped(full)
     depths = torch.from_numpy(tree.depths)
-    near = depths[:, None] - depths[None, :] < text.sliding_window
-    return {"full_attention": shaped(sees), "sliding_attention": shaped(sees & near)}
+    in_window = depths[:, None] - depths[None, :] < text.sliding_window
+    return {"full_attention": shaped(full), "sliding_attention": shaped(full & in_window)}
 
 
 def _lora(lm: Any, recipe: Recipe) -> LoraConfig | None:

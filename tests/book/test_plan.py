@@ -31,7 +31,7 @@ def test_the_text_of_dialogues_is_a_choice_of_the_environment(text: bool) -> Non
     ("old", "new", "message"),
     [
         ("{name: one.txt}", "{nam: one.txt}", r"unknown parameter 'nam'; .* declares: name"),
-        ("notebook: words.ipynb", "notebook: none.ipynb", r"none\.ipynb: no notebook"),
+        ("notebook: words.ipynb", "notebook: none.ipynb", r"none\.ipynb: not a notebook"),
         ("notebook: words.ipynb", "notebook: ../words.ipynb", r"pages\.0\.notebook"),
         ("after: [run]", "before: [run]", r"pages\.2\.before: Extra"),
         ("page: table", "page: words", r"same page"),

@@ -1,1 +1,1 @@
-"""Validators: what a dialogue must and must not be."""
+"""Validators: checks of a dialogue's form and content."""

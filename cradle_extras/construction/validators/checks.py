@@ -1,7 +1,7 @@
-"""What a validator is, and the ones that ship.
+"""The list of validators.
 
-A validator looks at one dialogue and says in words what is wrong, so that the words can be given
-back to its writer. ``reject`` keeps a dialogue out of the corpus; ``flag`` counts it only.
+A validator checks one dialogue and describes each fault in a sentence, which a repair prompt gives
+to the writer. ``reject`` keeps a dialogue out of the corpus; ``flag`` is only counted.
 """
 
 from __future__ import annotations
@@ -19,10 +19,16 @@ Severity = Literal["reject", "flag"]
 
 @dataclass(frozen=True, slots=True)
 class Validator:
-    """One check, for some kinds of dialogue: what is wrong, and what follows from it.
+    """One check.
 
-    The section says where the paper asks for it. ``needs`` is what there must be to compare with: a
-    ``plan``, a ``post``, or a plan ``alone``.
+    Attributes:
+        name: Its name.
+        section: Section of the paper with the rule.
+        severity: ``reject`` or ``flag``.
+        check: Function that gives a sentence for each fault.
+        kinds: Kinds of dialogue that it applies to.
+        needs: Data required for the check: a ``plan``, a ``post``, or a plan without a post
+            (``alone``).
     """
 
     name: str
@@ -33,7 +39,7 @@ class Validator:
     needs: Literal["", "plan", "post", "alone"] = ""
 
     def applies(self, case: Case) -> bool:
-        """Whether the check says anything about a dialogue."""
+        """Whether the check applies to a dialogue."""
         planned, posted = case.plan is not None, case.post is not None
         present = {"": True, "plan": planned, "post": posted, "alone": planned and not posted}
         return case.kind in self.kinds and present[self.needs]
@@ -41,7 +47,7 @@ class Validator:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong with a dialogue, in words for people and for the writer."""
+    """A fault of a dialogue; ``words`` describes it to people and to the writer."""
 
     validator: str
     severity: Severity
@@ -81,9 +87,9 @@ VALIDATORS: Final[tuple[Validator, ...]] = (
 
 
 def check_draft(case: Case) -> list[Finding]:
-    """Says what is wrong with a dialogue, in the order of the validators.
+    """Gives the faults of a dialogue, in the order of the validators.
 
-    If nothing was written, only that.
+    For a draft without dialogue lines, only the first validator's findings are given.
     """
     found: list[Finding] = []
     for validator in VALIDATORS:
@@ -98,5 +104,5 @@ def check_draft(case: Case) -> list[Finding]:
 
 
 def rejecting(findings: Iterable[Finding]) -> list[Finding]:
-    """Keeps the findings for which a dialogue is rejected."""
+    """Selects the findings for which a dialogue is rejected."""
     return [finding for finding in findings if finding.severity == "reject"]

@@ -1,8 +1,8 @@
-"""The rules of content: no crisis that is not in the post, nothing copied, nobody named, mild.
+"""Rules of content: only crises of the post, no copied text, no names, no harmful detail.
 
-The detector of crisis types is the keyword baseline with its lexicon: it is fast and anybody can
-read it. It takes some harmless turns for a crisis and misses what is said in other words; so a
-dialogue that it accepts is not proven to hold no new crisis.
+The detector of crisis types is the keyword baseline with its lexicon, which is fast and easy to
+inspect. It has false positives, and misses other wordings, so an accepted dialogue may still
+contain a crisis that is not in the post.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from cradle_lib.labels import CONFIRM_MASK, crisis_type, labels_of
 LEFT_OUT: Final = "[left out]"
 FORBIDDEN: Final = Path(__file__).with_name("forbidden.txt")
 NOT_NAMES: Final = Path(__file__).with_name("not_names.txt")
-# So many words in a row are a quotation; at most this share of a dialogue's may be quoted.
+# Length of the word sequences that are compared with the post, and the largest share of the user's
+# sequences that may occur in it.
 RUN: Final = 6
 MOST_COPIED: Final = 0.5
-# Shorter lines may be repeated: they are greetings and thanks.
+# Lines with fewer words may be repeated, because they are greetings and thanks.
 SENTENCE: Final = 5
 
 _IDENTIFYING: Final = {
@@ -40,7 +41,7 @@ _IDENTIFYING: Final = {
 
 
 def _entries(path: Path) -> list[str]:
-    """Reads a word list: one entry a line, without blank lines and comments."""
+    """Reads a word list: one entry per line, without blank lines and comments."""
     lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
     return [line for line in lines if line and not line.startswith("#")]
 
@@ -53,19 +54,19 @@ _NAME: Final = re.compile(
 
 @cache
 def detector() -> Keyword:
-    """The detector of crisis types."""
+    """Loads the detector of crisis types."""
     return Keyword()
 
 
 def new_crisis(case: Case) -> Iterator[str]:
-    """The user speaks of a crisis type that the post does not have."""
+    """The user mentions a crisis type that the post does not have."""
     if case.post is not None:
         known = _types(case.post.mask) | _found(f"{case.post.title}. {case.post.text}")
         yield from _new(case, known, "in the post")
 
 
 def unplanned(case: Case) -> Iterator[str]:
-    """Without a post: the user speaks of a crisis type that is not planned."""
+    """Without a post: the user mentions a crisis type that is not planned."""
     if case.plan is not None:
         yield from _new(case, {event.type for event in case.plan.events}, "planned")
 
@@ -86,7 +87,7 @@ def _types(mask: int) -> set[str]:
 
 
 def copied(case: Case) -> Iterator[str]:
-    """The user's lines are the post, cut into pieces."""
+    """The user's lines are mostly copied from the post."""
     if case.post is None:
         return
     said = case.draft.user_text.splitlines()
@@ -105,7 +106,7 @@ def _runs(text: str) -> set[tuple[str, ...]]:
 
 
 def repeated(case: Case) -> Iterator[str]:
-    """A line says what an earlier line says, word by word."""
+    """A line has the same words as an earlier line."""
     seen: dict[tuple[str, ...], int] = {}
     again = []
     for number, line in enumerate(case.draft.lines, start=1):
@@ -118,7 +119,7 @@ def repeated(case: Case) -> Iterator[str]:
 
 
 def identifying(case: Case) -> Iterator[str]:
-    """Something could tell who a person is."""
+    """A detail could identify a person."""
     for number, line in enumerate(case.draft.lines, start=1):
         for what, pattern in _IDENTIFYING.items():
             if pattern.search(line.text):
@@ -131,7 +132,7 @@ def identifying(case: Case) -> Iterator[str]:
 
 @cache
 def forbidden_detail() -> re.Pattern[str]:
-    """The list of methods, graphic detail, places and brands, as one expression in lower case."""
+    """Compiles the list of methods, graphic detail, places and brands, in lower case."""
     return re.compile(rf"{re.escape(LEFT_OUT)}|\b(?:{'|'.join(_entries(FORBIDDEN))})\b")
 
 

@@ -1,7 +1,7 @@
-"""A parser for the dialogue that a writer returned, valid or not.
+"""Parses the dialogue that a writer returned, valid or not.
 
-The text is read line by line. Lines outside the dialogue and malformed tags are kept, so that the
-validators can judge them.
+The text is read line by line. Lines outside the dialogue and malformed tags are recorded for the
+validators.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _ITEM: Final = re.compile(r"[-•*] ")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row of a draft: what is said, without the tag, whose labels are the mask.
+    """One row of a draft: its text without the tag, and the tag's labels as a mask.
 
-    A row that continues the utterance above has its speaker. ``unknown`` are the names in the tag
-    that are not labels.
+    A row that continues the utterance above has the same speaker. ``unknown`` has the names in the
+    tag that are not labels.
     """
 
     speaker: str
@@ -40,10 +40,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Draft:
-    """A dialogue to be checked: its rows, as turns counted from 1.
+    """A dialogue to be checked.
 
-    ``prose`` and ``others`` have an entry for each line that does not belong to the dialogue, prose
-    or another speaker's: the number of rows before it.
+    Attributes:
+        lines: Its rows.
+        prose: For each line of prose outside the dialogue, the number of rows before it.
+        others: For each line of another speaker, the number of rows before it.
     """
 
     lines: tuple[Line, ...]
@@ -52,21 +54,21 @@ class Draft:
 
     @cached_property
     def utterances(self) -> list[str]:
-        """Who speaks, utterance by utterance."""
+        """The speaker of each utterance."""
         return [line.speaker for line in self.lines if not line.continues]
 
     @cached_property
     def user_text(self) -> str:
-        """All that the user says, a row a line."""
+        """The text of the user's rows, one per line."""
         return "\n".join(line.text for line in self.lines if line.speaker == "User")
 
     @cached_property
     def text(self) -> str:
-        """All that is said, a row a line."""
+        """The text of all rows, one per line."""
         return "\n".join(line.text for line in self.lines)
 
     def rows(self) -> list[tuple[int, str, str]]:
-        """Gives the rows as a corpus file has them: number, text with the speaker, labels."""
+        """Gives the rows in the form of a corpus file: number, text with the speaker, labels."""
         return [
             (
                 turn,
@@ -78,7 +80,7 @@ class Draft:
 
 
 def read_draft(text: str) -> Draft:
-    """Reads a writer's complete answer."""
+    """Parses a writer's complete answer."""
     lines: list[Line] = []
     prose: list[int] = []
     others: list[int] = []
@@ -96,12 +98,12 @@ def read_draft(text: str) -> Draft:
 
 
 def draft_of(dialogue: Dialogue) -> Draft:
-    """Makes a draft of a dialogue of a corpus."""
+    """Converts a dialogue of a corpus to a draft."""
     return Draft(tuple(Line(t.speaker, t.text, t.mask, t.continues) for t in dialogue.turns))
 
 
 def texts_of(corpora: Iterable[Corpus]) -> list[tuple[str, str]]:
-    """Gives what is said in each dialogue of some corpora, by the names of corpus and dialogue."""
+    """Gives a name (corpus and id) and the text of each dialogue of some corpora."""
     return [(f"{corpus.name} {d.id}", draft_of(d).text) for corpus in corpora for d in corpus]
 
 
@@ -117,6 +119,6 @@ def _line(speaker: str, said: str, *, continues: bool = False) -> Line:
 
 
 def write_line(line: Line) -> str:
-    """Writes a row as a writer would, with its tag."""
+    """Formats a row in the form that writers return, with its tag."""
     start = "" if line.continues else f"{line.speaker}: "
     return f"{start}{line.text}{f' TAG: {format_mask(line.mask)}' if line.mask else ''}"

@@ -1,8 +1,8 @@
-"""Dialogues that say nearly the same, found without comparing all pairs.
+"""Finds near-duplicate dialogues without comparing all pairs.
 
 Two sets of word triples whose Jaccard index reaches a threshold share one of the rarest triples of
-either. Only these are indexed, and each pair that shares one is compared exactly (prefix filtering,
-Chaudhuri et al. 2006). A duplicate is not indexed, so that a thousand copies cost a thousand
+either. Only the rarest triples are indexed, and pairs that share one are compared exactly (prefix
+filtering, Chaudhuri et al. 2006). Duplicates are not indexed, so that n copies need only n
 comparisons.
 """
 
@@ -25,22 +25,22 @@ def words_of(text: str) -> list[str]:
 
 
 def triples(text: str) -> set[str]:
-    """Gives the word triples of a text; all its words as one if it has fewer than three."""
+    """Gives the word triples of a text; all words as one entry if it has fewer than three."""
     words = words_of(text)
     return {" ".join(words[at : at + 3]) for at in range(max(len(words) - 2, 1))}
 
 
 def near_duplicates(texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, float]]:
-    """Finds dialogues, each a name and a text, that nearly equal an earlier one.
+    """Finds near-duplicates among dialogues, given as names and texts.
 
-    Gives the name of a duplicate, that of the earlier dialogue, and their Jaccard index.
+    Gives the names of the duplicate and of the earlier dialogue, and their Jaccard index.
     """
     sets = [(name, triples(text)) for name, text in texts]
     frequency = Counter(triple for _, own in sets for triple in own)
     kept: list[tuple[str, set[str]]] = []
     places: defaultdict[str, list[int]] = defaultdict(list)
     for name, own in sets:
-        # With one triple more than may be missing, at least one of them is shared.
+        # One triple more than may be missing in a duplicate, so that at least one is shared.
         missing = int(len(own) * (1 - THRESHOLD) + 1e-9)
         rarest = sorted(own, key=lambda triple: (frequency[triple], triple))[: missing + 1]
         candidates = {place for triple in rarest for place in places[triple]}

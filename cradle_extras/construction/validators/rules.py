@@ -1,4 +1,4 @@
-"""The rules of form: lines, speakers, tags.
+"""Rules of form: lines, speakers, tags.
 
 References:
     CRADLE-Dialogue (arXiv 2606.10380), Sec 4.2, Appendix A.1, and Appendix D.1 with the training
@@ -18,7 +18,7 @@ from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, format_mask, union
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A draft, and the plan and the post that it is compared with, as far as they are known."""
+    """A draft, with the plan and the post that it is compared with, if known."""
 
     draft: Draft
     kind: Kind
@@ -26,7 +26,7 @@ class Case:
     post: Post | None
 
     def turns(self, wanted: Callable[[Line], object]) -> list[int]:
-        """Numbers, from 1, of the turns for which a condition holds."""
+        """Gives the numbers (from 1) of the turns that meet a condition."""
         return [number for number, line in enumerate(self.draft.lines, start=1) if wanted(line)]
 
     @property
@@ -46,13 +46,13 @@ class Case:
 
 
 def nothing_written(case: Case) -> Iterator[str]:
-    """There is no line of a dialogue at all."""
+    """The text has no line of a dialogue."""
     if not case.draft.lines:
         yield "Nothing was written that begins with 'User:' or 'Listener:'."
 
 
 def text_around(case: Case) -> Iterator[str]:
-    """Prose, a title or a Markdown fence stands beside the dialogue."""
+    """The text contains prose, a title or a Markdown fence outside the dialogue."""
     if places := case.draft.prose:
         yield (
             f"{len(places)} lines are no line of the dialogue, the first after turn {places[0]}. "
@@ -70,7 +70,7 @@ def other_speakers(case: Case) -> Iterator[str]:
 
 
 def too_few_turns(case: Case) -> Iterator[str]:
-    """The dialogue is shorter than its kind asks for."""
+    """The dialogue is shorter than its kind requires."""
     low, high = TURNS[case.kind]
     if len(case.draft.lines) < low:
         wanted = f"exactly {low}" if low == high else f"{low} to {high}"
@@ -78,13 +78,13 @@ def too_few_turns(case: Case) -> Iterator[str]:
 
 
 def too_many_turns(case: Case) -> Iterator[str]:
-    """The dialogue is longer than its kind asks for: the first pattern that the paper flags."""
+    """The dialogue is longer than its kind allows: the first pattern that the paper flags."""
     if len(case.draft.lines) > TURNS[case.kind][1]:
         yield f"There are {len(case.draft.lines)} turns, more than {TURNS[case.kind][1]}."
 
 
 def not_alternating(case: Case) -> Iterator[str]:
-    """One speaker speaks twice in a row; or the Listener opens a training dialogue."""
+    """A speaker has two utterances in a row, or the Listener opens a training dialogue."""
     said = case.draft.utterances
     if case.kind == "training" and said[0] != "User":
         yield "Turn 1 is the Listener's. The User begins."
@@ -94,7 +94,7 @@ def not_alternating(case: Case) -> Iterator[str]:
 
 
 def tag_syntax(case: Case) -> Iterator[str]:
-    """A tag does not stand at the end of its line, or is spelt in another way."""
+    """A tag is not at the end of its line, or has another spelling."""
     if bad := case.turns(lambda line: line.badly_tagged):
         yield (
             f"Turn {bad[0]}: a tag is not written as it should be. It ends the line, as "
@@ -103,21 +103,21 @@ def tag_syntax(case: Case) -> Iterator[str]:
 
 
 def unknown_labels(case: Case) -> Iterator[str]:
-    """A tag names a label that there is not."""
+    """A tag contains an unknown label."""
     if bad := case.turns(lambda line: line.unknown):
         label = case.draft.lines[bad[0] - 1].unknown[0]
         yield f"Turn {bad[0]}: there is no label {label[:40]!r}."
 
 
 def tags_in_text(case: Case) -> Iterator[str]:
-    """A dialogue that people are to label holds tags of its writer."""
-    # A dialogue of a corpus is labelled by people already, and has no plan to be made from.
+    """A dialogue for human annotation contains tags of its writer."""
+    # Without a post the dialogue is from a corpus, where the labels are those of annotators.
     if case.post is not None and (tagged := case.turns(lambda line: line.mask)):
         yield f"Turn {tagged[0]} has a tag. Write no tags."
 
 
 def listener_tags(case: Case) -> Iterator[str]:
-    """The Listener's line carries a tag."""
+    """A line of the Listener has a tag."""
     if tagged := case.turns(lambda line: line.mask and line.speaker != "User"):
         yield f"Turn {tagged[0]}: the Listener's line has a tag. Only the User's lines have."
 
@@ -139,14 +139,14 @@ def other_confirms(case: Case) -> Iterator[str]:
 
 
 def scattered(case: Case) -> Iterator[str]:
-    """Confirms stand on more than one turn."""
+    """More than one turn has a confirm."""
     turns = case.confirms
     if len(turns) > 1:
         yield f"Turns {', '.join(map(str, turns))} have confirm tags. Put all on one turn, once."
 
 
 def window(case: Case) -> Iterator[str]:
-    """The first confirm stands outside the window of its phase."""
+    """The first confirm is outside the window of its phase."""
     turns = case.confirms
     if case.plan is not None and turns:
         allowed = WINDOWS[case.kind][case.plan.timing]
@@ -158,7 +158,7 @@ def window(case: Case) -> Iterator[str]:
 
 
 def alerts(case: Case) -> Iterator[str]:
-    """There is more than one alert, or it does not stand before the confirm."""
+    """There is more than one alert, or the alert is not before the confirm."""
     turns, confirms = case.alerts, case.confirms
     if len(turns) > 1:
         yield f"Turns {', '.join(map(str, turns))} have alert tags. Write at most one."
@@ -167,6 +167,6 @@ def alerts(case: Case) -> Iterator[str]:
 
 
 def lone_alert(case: Case) -> Iterator[str]:
-    """An alert where the post has no crisis: the second pattern that the paper flags."""
+    """There is an alert, but the post has no crisis: the second pattern that the paper flags."""
     if case.plan is not None and not case.plan.mask and case.alerts:
         yield "There is an alert tag, and the post has no crisis."

@@ -1,1 +1,1 @@
-"""Writers: the phrase bank that ships, and language models."""
+"""Writers: the shipped phrase bank, and language models."""

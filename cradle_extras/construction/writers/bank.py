@@ -1,14 +1,13 @@
-"""The phrase bank: text files with sections, read into phrases.
+"""The phrase bank: reads phrases from text files with sections, and expands them to text.
 
 A file is plain UTF-8. ``#`` starts a comment line, ``[name]`` a section; every
-other line is one phrase of that section. Files may continue each other's sections.
-A line ``this => that`` in a section of slots gives what the user says and what the
-Listener says instead (``my sister => your sister``); in a section of replacements
-it gives what is replaced by what.
+other line is one phrase of that section. Several files may add to one section.
+In a section of slots, ``this => that`` has the user's form and the Listener's form
+(``my sister => your sister``); in a section of replacements, ``this`` is replaced by ``that``.
 
-In a phrase ``(a|b|c)`` picks one alternative, which may be empty; ``{name}`` is filled from
-the slot ``name`` separately each time, ``{@name}`` once per dialogue. Alternatives nest
-and may contain slots.
+In a phrase ``(a|b|c)`` picks one alternative, which may be empty. ``{name}`` takes a new
+value of the slot ``name`` each time, ``{@name}`` the same value throughout a dialogue.
+Alternatives nest and may contain slots.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _MARK: Final = re.compile(rf"{_SLOT.pattern}|\(")
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A line of the bank: the user's form, the Listener's form if it differs, and the place."""
+    """A line of the bank: the user's form, the Listener's form if it differs, file and line."""
 
     text: str
     other: str | None
@@ -41,7 +40,7 @@ class Bank:
 
     @classmethod
     def load(cls, folder: Path) -> Bank:
-        """Reads every ``*.txt`` of a folder."""
+        """Reads all ``*.txt`` files of a folder."""
         sections: dict[str, list[Phrase]] = {}
         for path in sorted(folder.glob("*.txt")):
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -58,11 +57,11 @@ class Bank:
         return sorted(name for name in self.sections if re.fullmatch(pattern, name))
 
     def parted(self, sections: str, *, test: bool) -> Bank:
-        """Splits the values of slots between the test split (every second one) and the others.
+        """Divides the values of slots between the test split (every second one) and the others.
 
-        Otherwise words that occur only in disclosures would give the labels of the test split away.
-        Slots with at least six values are split if phrases use them directly in the sections that
-        match a regular expression.
+        Otherwise words that occur only in disclosures would leak the labels of the test split.
+        Slots with at least six values are divided if they occur directly in phrases of sections
+        that match the regular expression ``sections``.
         """
         used = {
             f"slot.{slot}"
@@ -80,9 +79,9 @@ class Bank:
 
 @dataclass
 class SurfaceForms:
-    """Turns phrases into text for one dialogue; a ``{@name}`` keeps its value throughout.
+    """Expands phrases to text for one dialogue; a ``{@name}`` keeps its value throughout.
 
-    ``pick`` maps a number of options to the one to take; ``kept`` are the user's form and the
+    ``pick`` chooses an index, given the number of options. ``kept`` has the user's form and the
     Listener's form of the values to keep.
     """
 
@@ -91,9 +90,9 @@ class SurfaceForms:
     kept: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def expand(self, text: str, *, listener: bool) -> str:
-        """Makes one surface form of a text, with the blanks exactly as the text has them.
+        """Fills the slots and alternatives of a text; spaces are unchanged.
 
-        Where the Listener speaks, slots take their second form.
+        For the Listener, slots take their second form.
         """
         parts, at = [], 0
         while mark := _MARK.search(text, at):
@@ -120,7 +119,7 @@ class SurfaceForms:
 
 
 def _options(text: str, start: int) -> tuple[list[str], int]:
-    """Splits the alternatives after an opening bracket; gives them and where they end."""
+    """Splits the alternatives after an opening bracket; gives them and the end position."""
     options, depth = [], 1
     for at in range(start, len(text)):
         letter = text[at]

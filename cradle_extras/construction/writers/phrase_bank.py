@@ -1,7 +1,7 @@
-"""The writer that ships: it finds words for a plan in the phrase bank, within limits on repetition.
+"""The shipped writer: makes the text of a plan from the phrase bank, with limited repetition.
 
 A *ledger* counts every sentence and refuses a text that would make one occur a fourth time. It
-also keeps corpora apart: no labelled sentence of one occurs in the other.
+also separates two splits: no labelled sentence of one occurs in the other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from cradle_lib.errors import CorpusError
 
 LIMIT: Final = 3
 TRIES: Final = 60
-_TIRED: Final = 15
+# Refusals in a row after which a phrase is no longer drawn.
+_EXHAUSTED: Final = 15
 _SENTENCE_END: Final = re.compile(r"[.!?\n]+")
 _EDGE: Final = re.compile(r"^[\W_]+|[\W_]+$")
 _ABOUT_OTHERS: Final = re.compile(r"(alert|confirm2?|after|support|ask)\.")
@@ -33,8 +34,8 @@ _ABOUT_OTHERS: Final = re.compile(r"(alert|confirm2?|after|support|ask)\.")
 def sentences(text: str) -> list[str]:
     """Splits a text, without the speaker's name, into sentences for counting.
 
-    They stand between ``.``, ``!``, ``?`` and line ends, in lower case and without punctuation or
-    blanks at the edges; empty ones are left out.
+    Sentences end at ``.``, ``!``, ``?`` and line ends. They are in lower case, without punctuation
+    or spaces at the edges; empty ones are left out.
     """
     parts = (_EDGE.sub("", part) for part in _SENTENCE_END.split(text.lower()))
     return [" ".join(part.split()) for part in parts if part]
@@ -42,9 +43,9 @@ def sentences(text: str) -> list[str]:
 
 @dataclass
 class Ledger:
-    """How often each sentence of a split occurs so far, and which stand on labelled rows.
+    """Counts the sentences of a split so far, and records those on labelled rows.
 
-    ``other`` is the ledger of a split that this one is kept apart from.
+    ``other`` is the ledger of a split that must share no labelled sentence with this one.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -52,7 +53,7 @@ class Ledger:
     other: Ledger | None = None
 
     def admits(self, found: list[str], *, labels: bool) -> bool:
-        """Says whether a text with these sentences may be added."""
+        """Whether a text with these sentences may be added."""
         banned: Container[str] = ()
         if self.other is not None:
             banned = self.other.counts if labels else self.other.labelled
@@ -72,8 +73,8 @@ class Ledger:
 class Decks:
     """Draws phrases of a section in shuffled rounds, so that all are used evenly.
 
-    A phrase that has been refused often in a row leaves its deck. Every second phrase of a labelled
-    section, the odd ones counted from 0, is kept for the test split.
+    A phrase that was refused too often in a row is no longer drawn. Every second phrase of a
+    labelled section (odd indices from 0) is reserved for the test split.
     """
 
     def __init__(self, bank: Bank, *, test: bool, mix: Mix, seed: str) -> None:
@@ -91,7 +92,7 @@ class Decks:
         return self._next(section, own=own) or self._next(section, own=not own)
 
     def judge(self, phrase: Phrase, *, taken: bool) -> None:
-        """Notes whether a surface form of the phrase was admitted."""
+        """Records whether a surface form of the phrase was admitted."""
         self._refused[phrase.where] = 0 if taken else self._refused[phrase.where] + 1
 
     def _next(self, section: str, *, own: bool) -> Phrase | None:
@@ -100,17 +101,17 @@ class Decks:
             phrases = self._bank.sections.get(section, ())
             if re.fullmatch(LABELLED, section):
                 phrases = phrases[1::2] if own else phrases[::2]
-            alive = [p for p in phrases if self._refused[p.where] < _TIRED]
-            drawn = sorted((self._rng.random(), i) for i in range(len(alive)))
-            self._rest[key] = [alive[i] for _, i in drawn]
+            usable = [p for p in phrases if self._refused[p.where] < _EXHAUSTED]
+            drawn = sorted((self._rng.random(), i) for i in range(len(usable)))
+            self._rest[key] = [usable[i] for _, i in drawn]
         return self._rest[key].pop() if self._rest[key] else None
 
 
 class PhraseBank:
-    """Writes dialogues from the phrase bank, as hard as the mix says; the seed starts all choices.
+    """Writes dialogues from the phrase bank, with the difficulty of ``mix``.
 
-    The labelled turns of a test split use phrases of their own. The ledger counts all sentences
-    so far, and grows with every dialogue.
+    ``seed`` is the seed of all random choices. The labelled turns of a test split use separate
+    phrases, except for the share ``mix.familiar``. The ledger grows with every dialogue.
     """
 
     def __init__(
@@ -129,9 +130,9 @@ class PhraseBank:
         self.voices = Voices(self.bank)
 
     def text(self, plan: Plan, attempt: int = 0) -> str:
-        """Writes one dialogue, after so many attempts, as a language model would write it.
+        """Writes one dialogue in the form that language models return.
 
-        It has no tags if people are to label it.
+        ``attempt`` is the number of earlier attempts. Dialogues for human annotation have no tags.
         """
         again = f" {attempt}" if attempt else ""
         lines, _ = self.write(plan, self.dialogue_seed(f"{plan.dialogue}{again}"))
@@ -145,16 +146,18 @@ class PhraseBank:
         return int.from_bytes(digest, "big") >> 1
 
     def write(self, plan: Plan, seed: int) -> tuple[list[Line], list[str]]:
-        """Finds the words for one dialogue; the seed starts all choices within it.
+        """Writes one dialogue; ``seed`` is the seed of all random choices within it.
 
-        Gives its rows with their labels, and the hard cases that it holds. A bank without a
-        sentence left that may be used is a :class:`.CorpusError`.
+        Gives its rows with their labels, and the names of its hard cases.
+
+        Raises:
+            CorpusError: If no phrase of a section may be used any more.
         """
         return _Dialogue(self, plan, random.Random(str(seed))).write()
 
 
 class _Dialogue:
-    """One dialogue that is being written: its sentences so far and its random numbers."""
+    """One dialogue that is being written: its sentences so far and its random state."""
 
     def __init__(self, writer: PhraseBank, plan: Plan, rng: random.Random) -> None:
         self._writer, self._plan, self._rng = writer, plan, rng
@@ -201,7 +204,7 @@ class _Dialogue:
         raise CorpusError(
             f"the phrase bank is too small for {self._writer.seed}: every sentence of "
             f"{' or '.join(sorted({s for chain in move.parts for s in chain}))} "
-            f"occurs {LIMIT} times already",
+            f"already occurs {LIMIT} times",
             hint="Add phrases, alternatives or slots to one of these sections",
         )
 

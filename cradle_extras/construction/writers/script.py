@@ -1,9 +1,8 @@
-"""What each utterance of a planned dialogue is for, and where its words come from.
+"""Chooses the purpose of each utterance of a planned dialogue, and the phrases for it.
 
-A *move* names the sections of the phrase bank that fit an utterance, best first. The
-order of moves makes a dialogue read like one: a greeting, a topic, what leads up to a
-disclosure, a question that invites it, the disclosure, support, what comes after, a
-goodbye; and a Listener always answers the last user turn.
+A *move* names the sections of the phrase bank that fit an utterance, best first. The moves follow
+the course of a conversation: greeting, topic, lead-up to a disclosure, a question that invites it,
+the disclosure, support, follow-up, goodbye. The Listener always answers the last user turn.
 """
 
 from __future__ import annotations
@@ -36,22 +35,22 @@ _CONTRADICTING: Final[dict[str, list[str]]] = yaml.safe_load(
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """How hard a split is: the one place to tune it.
+    """Parameters for the difficulty of a split.
 
     Attributes:
-        familiar: Share of the test split's labelled turns whose phrase train and dev
-            use too, though never the same sentence. Lower is harder.
+        familiar: Share of the test split's labelled turns with a phrase that train and dev also
+            use, though never the same sentence. Lower is harder.
         hard: Share of disclosures taken from the ``hard`` sections: understated, told as
             past though ongoing, or hidden in another complaint.
-        vague: Share of alerts that could announce anything, not just what follows.
-        distract: Share of free user turns that sound like a crisis and are none: idioms,
+        vague: Share of alerts that do not hint at a particular crisis type.
+        distract: Share of free user turns with distractors, which sound like a crisis: idioms,
             jokes, song lines, other people, hypotheticals, negations, venting.
-        alike: Share of these that speak of a crisis in so many words: other people,
+        alike: Share of the distractors that name a crisis explicitly: other people,
             hypotheticals, negations.
-        after: How readily the user goes on about what is already disclosed.
-        hint: Share of those turns that would be an alert, were it not disclosed yet.
-        retell: Share of those turns that would be the confirm, were it not disclosed yet.
-            Only the history tells these apart from labelled turns.
+        after: Scales the probability that a user turn returns to a disclosed event.
+        hint: Share of these turns that would be an alert before the disclosure.
+        retell: Share of these turns that would be the confirm before the disclosure. Only the
+            history distinguishes them from labelled turns.
     """
 
     familiar: float
@@ -64,7 +63,7 @@ class Mix:
     retell: float
 
 
-#: People say plainly what is the matter, about nothing but what is planned.
+#: Mostly plain disclosures, without distractors, hints or repeated disclosures.
 PLAIN: Final = Mix(
     familiar=1.0, hard=0.15, vague=0.1, distract=0.0, alike=0.0, after=0.45, hint=0.0, retell=0.0
 )
@@ -72,10 +71,12 @@ PLAIN: Final = Mix(
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A row's purpose, its kind, such as ``confirm``, ``topic``, ``reply`` or ``item`` of a list.
+    """The purpose of a row and the sections for its text.
 
-    Its parts are texts to be joined; each is a chain of sections, best first. ``case`` is the hard
-    case that it holds, if any.
+    Attributes:
+        kind: The purpose, such as ``confirm``, ``topic``, ``reply`` or ``item`` (of a list).
+        parts: For each part of the text, sections to draw it from, best first.
+        case: Name of its hard case, if any.
     """
 
     kind: str
@@ -84,9 +85,9 @@ class Move:
 
 
 def fitting_topics(bank: Bank, plan: Plan) -> list[str]:
-    """Lists, sorted, the topics that fit a dialogue's scenario and contradict nothing it discloses.
+    """Lists the topics that fit a dialogue's scenario and do not contradict its events, sorted.
 
-    The bank's sections ``topic.NAME.user`` define the topics. If none of them fits, all do.
+    The bank's sections ``topic.NAME.user`` define the topics. If none fits, all are given.
     """
     topics = [name.split(".")[1] for name in bank.named(r"topic\.[^.]+\.user")]
     barred = {name for event in plan.events for name in _CONTRADICTING.get(event.key, ())}
@@ -95,7 +96,7 @@ def fitting_topics(bank: Bank, plan: Plan) -> list[str]:
 
 
 class Script:
-    """Turns a plan into moves, with a topic that fits; the random numbers make all choices."""
+    """Converts a plan to moves, with a fitting topic; all choices are random."""
 
     def __init__(self, bank: Bank, plan: Plan, mix: Mix, rng: random.Random) -> None:
         self._bank, self._plan, self._mix, self._rng = bank, plan, mix, rng
@@ -108,7 +109,7 @@ class Script:
         self._opened = False
 
     def moves(self) -> list[Move]:
-        """Gives the move of every row; those that continue an utterance are items of a list."""
+        """Gives the move of every row; rows that continue an utterance are items of a list."""
         found: list[Move] = []
         last: Move | None = None
         for row, who in enumerate(self._plan.rows):
@@ -201,7 +202,7 @@ class Script:
 
     def _distract(self) -> Move:
         other = [t for t in CRISIS_TYPES if t not in self._types]
-        # Nobody denies what they tell elsewhere in the same dialogue, or nearly that.
+        # A dialogue does not deny a crisis type that it discloses, or a similar one.
         near = set(self._types).union(*(g for g in (_HARM, _SEXUAL) if g & set(self._types)))
         denied = [t for t in CRISIS_TYPES if t not in near]
         if self._rng.random() < self._mix.alike:
@@ -244,7 +245,7 @@ class Script:
         return self._move("reply", "listener.{scenario}", "question.{scenario}")
 
     def _coming(self, row: int) -> Event | None:
-        """Gives the event disclosed next, if one is still to come."""
+        """Gives the next event that is disclosed after a row, if any."""
         steps = (self._steps[place] for place in sorted(self._steps) if place > row)
         return next((step.events[0] for step in steps if step.stage == "confirm"), None)
 

@@ -1,7 +1,7 @@
-"""How a text is said: five user voices, and the finish every text gets.
+"""Styles texts in five user voices, and corrects their punctuation and capitals.
 
-Phrases are written in a neutral, informal register. A voice changes the surface and
-never what is disclosed: only small talk is ever cut short.
+Phrases are written in a neutral, informal register. A voice changes the style and
+never the disclosed content: only small talk is shortened.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _STATEMENT: Final = re.compile(
 _MORE: Final = re.compile(r"(?<=[.!?])(?<!\.\.) .*")
 _SUBJECT: Final = re.compile(r"^I (?=(?:can't|won't|couldn't|didn't|don't|\w{3,}ed)\b)")
 _JOINED: Final = re.compile(r"(?:but|like|kinda|lowkey|,)$")
-# How often a voice's habit shows, per turn.
+# Probability of a voice's habit, per turn.
 _HABIT: Final = {"hedging": 0.6, "formal": 0.35, "slang": 0.5, "rambling": 0.6}
 
 Expand = Callable[[str], str]
 
 
 def finish(text: str, *, lower: bool = False, stop: bool = True) -> str:
-    """Sets blanks, punctuation, articles and capitals of a text right, on one line.
+    """Corrects spaces, punctuation, articles and capitals of a text, and puts it on one line.
 
-    ``lower`` writes everything in lower case, as some people do online; ``stop`` ends it with a
-    full stop if it has no end yet.
+    ``lower`` writes everything in lower case, as some people do online; ``stop`` adds a full stop
+    if the text ends with a letter or digit.
     """
     text = _SPACES.sub(" ", text).strip()
     text = _SPACE_BEFORE.sub(r"\1", text)
@@ -59,12 +59,12 @@ def finish(text: str, *, lower: bool = False, stop: bool = True) -> str:
 
 
 def lower_start(text: str) -> str:
-    """Lowers the first letter, so that the text can stand after an opener."""
+    """Lowers the first letter, so that the text can follow an opener."""
     return text if _KEEP_CAPITAL.match(text) else text[:1].lower() + text[1:]
 
 
 class Voices:
-    """The five voices, with the words that the bank's ``voice.*`` sections give them, if any."""
+    """The five voices, with the words of the bank's ``voice.*`` sections."""
 
     def __init__(self, bank: Bank) -> None:
         self._bank = bank
@@ -73,7 +73,7 @@ class Voices:
             for name in bank.named(r"voice\..+\.replace|flip\.replace")
         }
         fillers = [re.escape(phrase.text) for phrase in bank.sections.get("voice.terse.drop", ())]
-        # Several words are a filler only where commas or sentence ends set them off.
+        # A filler of several words is only dropped if commas or sentence ends delimit it.
         self._drop = [
             re.compile(
                 rf"(?i)(?:^|(?<=[.!?] )){words}, |, {words}(?=[,.!?])"
@@ -86,11 +86,11 @@ class Voices:
     def style(
         self, text: str, voice: str, expand: Expand, rng: random.Random, *, grave: bool, light: bool
     ) -> str:
-        """Says a user's text, of one or more whole sentences, in a voice, and finishes it.
+        """Styles a user's text of complete sentences in a voice, and corrects it with `finish`.
 
-        ``rng`` decides which habits show in this turn. A grave text is about a crisis: what is
-        added comes from the voice's ``grave`` section; a voice without one adds nothing. A light
-        one is small talk, of which a terse user says the first sentence.
+        ``rng`` decides which habits appear. A ``grave`` text is about a crisis: additions come from
+        the voice's ``grave`` section, if there is one. A ``light`` text is small talk, of which a
+        terse user keeps only the first sentence.
         """
         text = self._swap(text, f"voice.{voice}.replace")
         chance = rng.random()
@@ -107,7 +107,7 @@ class Voices:
         return finish(text, lower=voice == "slang")
 
     def flip(self, text: str) -> str:
-        """Turns *he* into *she* where the bank's ``flip.replace`` says how."""
+        """Replaces *he* by *she*, by the bank's section ``flip.replace``."""
         return self._swap(text, "flip.replace")
 
     def _swap(self, text: str, section: str) -> str:

@@ -146,7 +146,7 @@ def test_text_leaves_the_machine_only_with_a_yes(
 
 
 def test_what_can_t_write_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RegistryError, match="writes no dialogues"):
+    with pytest.raises(RegistryError, match="can.t write dialogues"):
         construct(FEW, writer="keyword", out=tmp_path)
     with pytest.raises(CorpusError, match="need a place"):
         construct(FEW, writer="openai:x", base_url="http://127.0.0.1:9/v1")

@@ -78,5 +78,5 @@ def test_plans_come_back_from_their_file_unless_it_is_damaged(
     assert read_plans(path) == plans
     assert old in plan_text(plans)
     path.write_text(plan_text(plans).replace(old, new, 1))
-    with pytest.raises(CorpusError, match="row 0: the row is no plan"):
+    with pytest.raises(CorpusError, match="row 0: the row is not a valid plan"):
         read_plans(path)

@@ -107,7 +107,7 @@ def test_the_page_leads_from_a_folder_to_gold(folder: Path) -> None:
     ran(after, folder)
     assert label(folder) == ["senior-S"]
     ran(read, folder)
-    assert "Nothing is left" in ran(after, folder)
+    assert "No dialogue is left" in ran(after, folder)
 
     ended = ran(adjudicate, folder)
     assert "exact agreement" in ended

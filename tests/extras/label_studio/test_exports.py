@@ -71,11 +71,11 @@ def value(task: Task) -> dict[str, Any]:
         (lambda t: t["data"].pop("annotators"), r"task \d+: data\.annotators: Field required"),
         (lambda t: value(t).update(paragraphlabels=["angry"]), "are not labels of the interface"),
         (lambda t: value(t).update(paragraphlabels=[]), "are not labels of the interface"),
-        (lambda t: value(t).update(end="88"), r"turn \d: a region runs over several turns"),
+        (lambda t: value(t).update(end="88"), r"turn \d: a region spans several turns"),
         (lambda t: value(t).update(start="99", end="99"), r"turn 99: the dialogue has \d+ turns"),
         (
             lambda t: value(t).update(text="Somebody else."),
-            r"turn \d: a region with a text that the turn does not have.*another task",
+            r"turn \d: the turn does not contain the text of a region.*another task",
         ),
         # A result that may carry a label is never ignored.
         (

@@ -62,7 +62,7 @@ def paths_of(tree: TokenTree) -> list[list[int]]:
         while tree.parents[path[0]] >= 0:
             path.insert(0, int(tree.parents[path[0]]))
         assert tree.depths[path].tolist() == list(range(len(path)))
-        assert np.flatnonzero(tree.sees[leaf]).tolist() == sorted(path)
+        assert np.flatnonzero(tree.attention[leaf]).tolist() == sorted(path)
         found.append(tree.ids[path].tolist())
     return found
 
