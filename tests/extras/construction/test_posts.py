@@ -42,7 +42,7 @@ def test_the_same_posts_are_read_from_each_format(tmp_path: Path, ending: str) -
     [
         ([GOOD | {"text": "  "}], "row 0: post a: no text"),
         ([GOOD | {"labels": "selfharm_pst"}], "row 0: post a: unknown label .*selfharm_pst"),
-        ([GOOD | {"labels": "alert_past"}], "label of a turn"),
+        ([GOOD | {"labels": "alert_past"}], "label of turns"),
         ([GOOD, GOOD], "row 1: post a: the id occurs twice"),
     ],
 )

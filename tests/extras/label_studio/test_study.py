@@ -55,7 +55,7 @@ def test_a_study_is_even_blind_and_goes_on_to_the_other_team() -> None:
     [
         ({"1": ("A", "B")}, 1, "two or more teams"),
         ({"1": ("A", "B"), "2": ("B", "C")}, 1, "B, B: teams and senior must be different"),
-        ({"1": ("A", ""), "2": ("C", "D")}, 1, "everybody needs a name"),
+        ({"1": ("A", ""), "2": ("C", "D")}, 1, "names are not empty"),
         # The files of one would overwrite the other's, on some systems for case alone.
         ({"1": ("A.x", "B"), "2": ("C", "A x")}, 1, "A.x, A x: teams"),
     ],
