@@ -1,7 +1,7 @@
-"""A program in a process of its own, forked from one that has imported what it needs.
+"""Runs programs in processes forked from a server that has imported the packages already.
 
-Most seconds of a short command are imports. Nothing else differs from a command that a user starts;
-that it starts at all is tested where the package is installed, and where the whole book is built.
+Imports take most of the time of a short command. Nothing else differs from a command in a shell;
+the start itself is tested on an installed package and in the build of the whole book.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ exec(code)
 def run(
     code: str, arguments: Sequence[str], environment: Mapping[str, str], folder: Path
 ) -> subprocess.CompletedProcess[str]:
-    """Runs code as a program with these arguments would."""
+    """Runs code in a new process, with these program arguments."""
     with tempfile.TemporaryDirectory() as made:
         files = [Path(made, name) for name in ("out", "err")]
         names = {
@@ -66,6 +66,6 @@ def run(
 def cradle(
     *arguments: str | int | Path, code: str = "", environment: Mapping[str, str] = ENVIRONMENT
 ) -> subprocess.CompletedProcess[str]:
-    """Runs ``cradle`` in the project's folder, after some code if there is any."""
+    """Runs ``cradle`` in the project's folder, optionally after some code."""
     program = f"{code}\nfrom cradle_lib.cli import main\nmain()"
     return run(program, ["cradle", *map(str, arguments)], environment, paths.ROOT)

@@ -1,4 +1,4 @@
-"""Settings of all tests."""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, settings
 
 from cradle_lib.display.notice import PAGE
 
-# Each worker has a core. Threads of two workers that wait for each other on busy cores took ten
-# times as long; what a test starts inherits it.
+# One thread, because each worker has one core. With more threads, workers wait for each other and
+# are ten times slower. Processes started by tests inherit this.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Nothing here depends on how busy the machine is.
+# No deadline, so that no test depends on the load of the machine.
 settings.register_profile(
     "cradle",
     deadline=None,
@@ -25,16 +25,16 @@ settings.load_profile("cradle")
 
 
 @pytest.fixture(autouse=True, scope="module")
-def unwalked() -> None:
-    """Takes what is there for good out of the collector's way.
+def freeze_imported_modules() -> None:
+    """Excludes imported modules from garbage collection.
 
-    Some libraries collect garbage at each call, which walks through every module of a worker.
+    Some libraries collect garbage at each call, which would traverse all modules of a worker.
     """
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
-def without_page() -> None:
-    """Forgets the corpus of the page that a test before showed."""
+def reset_page() -> None:
+    """Resets the global state of the page that an earlier test showed."""
     PAGE.corpus, PAGE.simulated = None, False

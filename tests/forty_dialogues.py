@@ -1,4 +1,4 @@
-"""Fixtures of several rooms: forty dialogues with hostile text, and three runs over them."""
+"""Shared fixtures: forty dialogues with hostile text, and three runs over them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOSTILE = "</details><script>alert('x')</script> & \"quoted\""
 
 @pytest.fixture(scope="session")
 def corpus() -> Corpus:
-    """Listener and user take turns; about one user turn in five has a label."""
+    """Forty dialogues in which speakers alternate; about one user turn in five has a label."""
     chance = random.Random(3)
     dialogues = []
     for index in range(40):
@@ -32,7 +32,7 @@ def corpus() -> Corpus:
             speaker = "User" if turn_id % 2 else "Listener"
             text = f"{index}.{turn_id} {HOSTILE}"
             turns.append(Turn(8 * index + turn_id, turn_id, speaker, text, mask))
-        # The last utterance runs over two rows.
+        # The last utterance has two rows.
         turns.append(Turn(8 * index + 8, 8, "User", f"{index}.8 and more", 0, continues=True))
         dialogues.append(Dialogue(index, tuple(turns)))
     meta = {
@@ -44,7 +44,7 @@ def corpus() -> Corpus:
 
 @pytest.fixture(scope="session")
 def make_run(corpus: Corpus) -> Callable[..., Predictions]:
-    """Gives a function that makes a run from masks; every tenth answer is unparsed if asked."""
+    """A function that makes a run from masks, optionally with every tenth answer unparsed."""
 
     def make(model: str, masks: np.ndarray, *, unparsed: bool = False) -> Predictions:
         outcomes = "".join("o" if place % 10 else "u" for place in range(len(masks)))
@@ -59,15 +59,15 @@ def make_run(corpus: Corpus) -> Callable[..., Predictions]:
 
 @pytest.fixture(scope="session")
 def runs(corpus: Corpus, make_run: Callable[..., Predictions]) -> list[Predictions]:
-    """Always none, one that finds about half and makes some up, and a sample of four."""
+    """Three runs: no predictions; half of gold and some false positives; a sample of four."""
     generator = np.random.default_rng(5)
     size = len(corpus.gold)
     found = np.where(generator.random(size) < 0.5, corpus.gold, 0)
-    spare = np.where(generator.random(size) < 0.1, 1 << generator.integers(0, 16, size), 0)
-    half = make_run("keyword", (found | spare).astype(np.uint16), unparsed=True)
+    added = np.where(generator.random(size) < 0.1, 1 << generator.integers(0, 16, size), 0)
+    half = make_run("keyword", (found | added).astype(np.uint16), unparsed=True)
     part = corpus.subset([3, 9, 20, 31], "surrogate-test[4]")
     return [
         make_run("always-none", np.zeros(size, dtype=np.uint16)),
         half,
-        make_run("smollm2-135m", (found | spare).astype(np.uint16)).subset(part),
+        make_run("smollm2-135m", (found | added).astype(np.uint16)).subset(part),
     ]

@@ -1,4 +1,4 @@
-"""Servers on loopback for tests: one way to answer, to start and to stop."""
+"""Base classes of the tests' HTTP servers on the loopback interface."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, Self
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Keeps connections open, and says nothing of its own."""
+    """A request handler with persistent connections and without log messages."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
     def body(self) -> bytes:
-        """The body of the request."""
+        """Reads the body of the request."""
         return self.rfile.read(int(self.headers.get("content-length") or 0))
 
     def send(
@@ -34,7 +34,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send(json.dumps(content).encode(), status, {"content-type": "application/json"})
 
     def log_message(self, *_: object) -> None:
-        """Keeps the test's output for the test."""
+        """Suppresses the log."""
 
 
 class _Quiet(ThreadingHTTPServer):
@@ -42,14 +42,14 @@ class _Quiet(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, *_: object) -> None:
-        """Clients of tests go away when they like."""
+        """Ignores connections that clients close early."""
 
 
 class Loopback:
-    """Serves while it is entered.
+    """A context manager that runs a server in a thread.
 
     Args:
-        handler: Answers the requests.
+        handler: The class of the request handler.
     """
 
     def __init__(self, handler: type[BaseHTTPRequestHandler] | partial[Any]) -> None:

@@ -1,4 +1,4 @@
-"""`make book` builds in the active environment if that has the packages, or says why not."""
+"""`make book` builds in the active environment, or prints why that is not possible."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from cradle_lib import paths
 SITE = next(path for path in sys.path if path.endswith("site-packages"))
 
 
-def planned(active: Path | None, tmp_path: Path, *variables: str) -> str:
-    """What make would do, in a folder that has no environment of its own."""
+def dry_run(active: Path | None, tmp_path: Path, *variables: str) -> str:
+    """Returns the commands that make would run in a folder without ``.venv``."""
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         shutil.copy(paths.ROOT / name, tmp_path)
     shutil.copytree(paths.ROOT / "requirements", tmp_path / "requirements", dirs_exist_ok=True)
@@ -44,22 +44,22 @@ def empty(tmp_path: Path) -> Path:
 
 
 def test_without_an_active_environment_the_project_makes_its_own(tmp_path: Path) -> None:
-    lines = planned(None, tmp_path).splitlines()
+    lines = dry_run(None, tmp_path).splitlines()
     assert any("-m venv .venv" in line for line in lines)
     assert lines[-1].startswith(".venv/bin/jupyter-book build")
 
 
-def test_one_that_has_the_packages_is_used_unless_one_is_too_old(
+def test_an_active_environment_is_used_unless_a_package_is_too_old(
     empty: Path, tmp_path: Path
 ) -> None:
     site = next((empty / "lib").glob("python*/site-packages"))
     (site / "all.pth").write_text(SITE)
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         # Nothing is installed.
-        assert planned(empty, tmp_path, variable).splitlines() == [
+        assert dry_run(empty, tmp_path, variable).splitlines() == [
             f"{empty}/bin/jupyter-book build --warningiserror --keep-going book/"
         ]
     old = site / "papermill-1.0.dist-info"
     old.mkdir()
     (old / "METADATA").write_text("Metadata-Version: 2.1\nName: papermill\nVersion: 1.0\n")
-    assert "lacks papermill>=2.6 (it has 1.0)" in planned(empty, tmp_path)
+    assert "lacks papermill>=2.6 (it has 1.0)" in dry_run(empty, tmp_path)

@@ -1,4 +1,4 @@
-"""Folders import only from folders above them in DESIGN's order, and sizes beside their budgets."""
+"""Import order of the packages, light imports, and the size of each folder beside its budget."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ BUDGETS = {
 LIBRARY, EXTRAS = paths.ROOT / "cradle_lib", paths.ROOT / "cradle_extras"
 MODULES = sorted([*LIBRARY.rglob("*.py"), *EXTRAS.rglob("*.py")])
 
-# Runs a notebook, then lists the modules of this project that were loaded.
+# Runs a notebook, then prints the files of the library's modules that were loaded.
 RUN_NOTEBOOK = """
 import json, sys
 cells = json.load(open(sys.argv[1], encoding="utf-8"))["cells"]
@@ -133,7 +133,7 @@ def test_a_folder_imports_only_from_lower_levels(path: Path) -> None:
         assert other == own or LEVELS[other] < LEVELS[own], f"{own} imports {module}"
 
 
-def test_the_page_that_counts_rows_loads_what_counts_rows() -> None:
+def test_the_statistics_page_loads_few_modules() -> None:
     notebook = paths.NOTEBOOKS / "statistics.ipynb"
     done = subprocess.run(
         (sys.executable, "-c", RUN_NOTEBOOK, str(notebook)),
@@ -148,7 +148,7 @@ def test_the_page_that_counts_rows_loads_what_counts_rows() -> None:
     assert sum(sizes.values()) < 1_800, sizes
 
 
-def test_scoring_a_run_does_not_wait_for_pandas() -> None:
+def test_scoring_a_run_does_not_import_pandas() -> None:
     journal = paths.SHIPPED_RUNS / "surrogate-test" / "smollm2-135m-tuned.jsonl"
     program = (
         "import sys; from cradle_lib.cli.main import app; "
@@ -163,11 +163,11 @@ def test_scoring_a_run_does_not_wait_for_pandas() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(LIBRARY.glob("display/**/*.py")), ids=name)
-def test_the_display_knows_frames_and_no_models(path: Path) -> None:
+def test_the_display_imports_neither_detection_nor_scoring(path: Path) -> None:
     assert not {"detection", "scoring"} & {module.split(".")[1] for module in imports(path)}
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_modules_have_no_circular_imports() -> None:
     modules = {name(path).removesuffix(".py").replace("/", "."): path for path in MODULES}
     graph: dict[str, set[str]] = {}
     for module, path in modules.items():

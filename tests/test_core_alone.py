@@ -1,4 +1,4 @@
-"""The core without ``cradle_extras``, and commands of the extras without their packages."""
+"""The core without ``cradle_extras``, and commands whose packages are missing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from cradle_lib import paths
 
-# Runs commands as if some packages were not installed: for Python, `None` in `sys.modules` is a
-# package that can't be found.
+# Runs commands as if some packages were not installed: importing a name that is `None` in
+# `sys.modules` raises ModuleNotFoundError.
 PROGRAM = """
 import sys
 for name in sys.argv[1].split(","):

@@ -1,4 +1,4 @@
-"""A message can be printed anywhere, whatever it quotes."""
+"""Error messages are bounded and printable, whatever text they quote."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def test_a_message_is_bounded_and_keeps_both_ends() -> None:
     assert "19,998,0" in message
 
 
-def test_escapes_and_marks_that_turn_text_round_are_written_out() -> None:
+def test_escape_sequences_and_direction_marks_are_escaped() -> None:
     error = CradleError("a\x1b]0;title\x07\x9b31m\u202eb\r\ud800 é →\n\tc")
     assert str(error) == r"a\x1b]0;title\x07\x9b31m\u202eb\r\ud800 é →" + "\n\tc"
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=50))
-def test_any_text_becomes_one_that_can_be_printed_and_stays_so(text: str) -> None:
+def test_any_text_becomes_printable_and_printing_is_idempotent(text: str) -> None:
     shown = printable(text)
     assert all(mark.isprintable() or mark in "\n\t" for mark in shown)
     assert printable(shown) == shown

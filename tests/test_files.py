@@ -1,4 +1,4 @@
-"""Files are put in their place whole or not at all."""
+"""Atomic replacement of files, and hidden files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cradle_lib.errors import CorpusError
 from cradle_lib.files import is_hidden, replacing, visible_files
 
 
-def test_a_file_is_replaced_when_all_went_well(tmp_path: Path) -> None:
+def test_a_file_is_replaced_when_writing_succeeds(tmp_path: Path) -> None:
     target = tmp_path / "deep" / "table.csv"
     for content in ("one", "two"):
         with replacing(target) as part:
@@ -38,7 +38,7 @@ def test_the_old_file_stays_when_writing_fails(error: type[BaseException], tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 
-def test_nothing_is_written_through_a_link_that_waits_under_a_known_name(tmp_path: Path) -> None:
+def test_nothing_is_written_through_a_planted_symbolic_link(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("kept")
     (tmp_path / "table.csv.part").symlink_to(victim)
@@ -72,7 +72,7 @@ def test_files_that_programs_leave_are_hidden_from_readers_of_folders(tmp_path: 
         assert found == (["a.b~c.txt"] if pattern != "*/*.txt" else [])
 
 
-def test_an_archive_made_on_macos_holds_what_was_put_into_it(tmp_path: Path) -> None:
+def test_hidden_files_of_a_macos_archive_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "bundle.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for name in ("record.json", ".DS_Store", "__MACOSX/._record.json", "scores/._a.csv"):

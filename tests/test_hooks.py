@@ -1,4 +1,4 @@
-"""What git is kept from: outputs of notebooks, and an editor's copies of them."""
+"""Outputs and checkpoints of notebooks are kept out of git."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def strip(*files: Path) -> None:
     config = yaml.safe_load((paths.ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
     [hook] = [h for h in config["repos"][0]["hooks"] if h.get("types") == ["jupyter"]]
     program, *options = hook["entry"].split()
-    # The environment of the tests is the one that `make` sets up, wherever that is.
+    # Uses the program of the environment that runs the tests.
     program = str(Path(sys.executable).parent / Path(program).name)
     subprocess.run([program, *options, *map(str, files)], cwd=paths.ROOT, check=True)
 
 
-def test_the_hook_takes_outputs_away_and_nothing_else(tmp_path: Path) -> None:
+def test_the_hook_removes_only_outputs(tmp_path: Path) -> None:
     source = paths.NOTEBOOKS / "runs.ipynb"
     notebook = nbformat.read(source, as_version=4)
     output = nbformat.v4.new_output("stream", text="User: a line of a dialogue")
@@ -37,7 +37,7 @@ def test_the_hook_takes_outputs_away_and_nothing_else(tmp_path: Path) -> None:
     assert (tmp_path / "ran.ipynb").read_bytes() == source.read_bytes()
 
 
-def test_copies_that_an_editor_keeps_are_ignored() -> None:
+def test_git_ignores_checkpoints_of_notebooks() -> None:
     name = "notebooks/.ipynb_checkpoints/runs-checkpoint.ipynb"
     done = subprocess.run(["git", "check-ignore", "--quiet", name], cwd=paths.ROOT, check=False)
     assert done.returncode == 0

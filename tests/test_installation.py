@@ -1,4 +1,4 @@
-"""The wheel and the source distribution work in an empty environment, without a checkout."""
+"""The wheel and source distribution work in an empty environment, without a checkout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def done(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    # Otherwise the library of this checkout would stand in for the installed one.
+    # PYTHONPATH would select the library of this checkout instead of the installed one.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(
         list(map(str, command)), capture_output=True, text=True, check=False, cwd=cwd, env=env
@@ -34,7 +34,7 @@ def done(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is published, built from the tracked files alone."""
+    """The folder with the wheel and source distribution, built from tracked files only."""
     source, dist = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
     listed = done("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=paths.ROOT)
     for name in listed.stdout.splitlines():
@@ -48,7 +48,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel and what it depends on, and nothing else."""
+    """A folder whose environment has only the wheel and its dependencies."""
     home = tmp_path_factory.mktemp("environment")
     venv.create(home / "venv", with_pip=True)
     (wheel,) = built.glob("*.whl")
@@ -61,13 +61,13 @@ def environment(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def cradle(environment: Path, tmp_path: Path) -> Run:
-    """Runs the installed command, in an empty folder."""
+    """A function that runs the installed command in an empty folder."""
     folder = tmp_path / "work"
     folder.mkdir()
     return lambda *words: done(environment / "venv/bin/cradle", *words, cwd=folder)
 
 
-def test_a_baseline_is_run_and_scored_with_the_answers_of_a_checkout(
+def test_the_installed_command_runs_and_scores_a_baseline_like_a_checkout(
     cradle: Run, tmp_path: Path
 ) -> None:
     assert cradle("--version").stdout == f"cradle {library_version()}\n"
@@ -77,7 +77,7 @@ def test_a_baseline_is_run_and_scored_with_the_answers_of_a_checkout(
     here = run_here(find_model("keyword", load_registry()), load_corpus(), out=tmp_path)
     expected = read_journal(here)[1]
     assert [(a.key, a.answer) for a in answers] == [(a.key, a.answer) for a in expected]
-    # Whatever repository the environment lies in, it is not that of the library.
+    # Even if the environment is inside a repository, it is not the library's.
     assert (record.commit, record.dirty) == ("unknown", False)
     scored = cradle("score", tmp_path / "there.jsonl", "--draws", "5")
     assert scored.returncode == 0, scored.stderr
@@ -85,7 +85,7 @@ def test_a_baseline_is_run_and_scored_with_the_answers_of_a_checkout(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "hint"),
     [
         (["infer", "--model", "gpt-5.1", "--set", "limit=1", "--yes"], "'cradle-lib[api]'"),
         (["infer", "--model", "smollm2-135m", "--set", "limit=1"], "'cradle-lib[local]'"),
@@ -93,21 +93,23 @@ def test_a_baseline_is_run_and_scored_with_the_answers_of_a_checkout(
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
-def test_what_is_missing_is_said_with_the_command_that_gets_it(
-    cradle: Run, words: list[str], told: str, monkeypatch: pytest.MonkeyPatch
+def test_a_missing_part_is_reported_with_the_command_that_installs_it(
+    cradle: Run, words: list[str], hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     ended = cradle(*words)
     assert ended.returncode == 2
-    assert told in ended.stderr
+    assert hint in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
-def test_the_wheel_is_light_and_the_source_makes_the_same_one(built: Path, tmp_path: Path) -> None:
+def test_the_wheel_is_small_and_the_source_distribution_builds_the_same_wheel(
+    built: Path, tmp_path: Path
+) -> None:
     (wheel,) = built.glob("*.whl")
     assert wheel.stat().st_size < 5_000_000
     (source,) = built.glob("*.tar.gz")
-    # Python 3.11 knows filters from its fourth patch on.
+    # Filters exist since Python 3.11.4.
     safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
     shutil.unpack_archive(source, tmp_path, **safely)
     (root,) = tmp_path.iterdir()

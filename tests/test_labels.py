@@ -1,4 +1,4 @@
-"""The label set: its order, its masks and its text form."""
+"""The label set: masks, parts of a label, and the text form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cradle_lib import labels
 from cradle_lib.errors import CorpusError
 
 
-def test_alerts_and_confirms_ongoing_and_past_each_split_the_set_in_two() -> None:
+def test_stages_and_temporal_states_each_partition_the_labels() -> None:
     for one, other in (
         (labels.ALERT_MASK, labels.CONFIRM_MASK),
         (labels.ONGOING_MASK, labels.PAST_MASK),
@@ -23,7 +23,7 @@ def test_alerts_and_confirms_ongoing_and_past_each_split_the_set_in_two() -> Non
     assert labels.PAST_MASK.bit_count() == 8
 
 
-def test_parts_of_a_label() -> None:
+def test_stage_type_and_state_of_a_label() -> None:
     assert labels.stage("alert_past") == "alert"
     assert labels.crisis_type("alert_past") is None
     assert labels.crisis_type("confirm_SI_active_ongoing") == "SI_active"
@@ -38,22 +38,20 @@ def test_parts_of_a_label() -> None:
     st.sampled_from([";", "; ", ",", " | ", ",  "]),
     st.booleans(),
 )
-def test_every_separator_and_case_reads_the_same(
-    names: list[str], separator: str, upper: bool
-) -> None:
+def test_separators_and_case_do_not_matter(names: list[str], separator: str, upper: bool) -> None:
     cell = separator.join(names)
     assert labels.parse(cell.upper() if upper else cell) == labels.mask_of(names)
 
 
 @given(st.lists(st.sampled_from(labels.LABELS)))
-def test_json_and_python_lists_read_the_same(names: list[str]) -> None:
+def test_json_and_python_lists_are_parsed(names: list[str]) -> None:
     expected = labels.mask_of(names)
     assert labels.parse(json.dumps(names)) == expected
     assert labels.parse(repr(names)) == expected
 
 
 @given(st.integers(0, labels.ALL_MASK))
-def test_writing_and_reading_a_mask_gives_it_back(mask: int) -> None:
+def test_a_mask_survives_writing_and_parsing(mask: int) -> None:
     names = labels.labels_of(mask)
     assert labels.mask_of(names) == mask
     assert len(set(names)) == mask.bit_count()
@@ -74,13 +72,13 @@ def test_cells_without_a_label(cell: str) -> None:
         ("[1, 2]", "unknown label '1'"),
     ],
 )
-def test_a_typo_is_an_error_that_suggests_the_nearest(cell: str, hint: str) -> None:
+def test_a_typo_is_an_error_that_suggests_the_nearest_label(cell: str, hint: str) -> None:
     with pytest.raises(CorpusError, match=hint):
         labels.parse(cell)
 
 
 @given(st.text(max_size=40))
-def test_any_text_is_read_or_refused_but_never_crashes(cell: str) -> None:
+def test_any_cell_is_parsed_or_refused(cell: str) -> None:
     try:
         mask = labels.parse(cell)
     except CorpusError:

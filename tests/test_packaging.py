@@ -31,7 +31,7 @@ def locked() -> dict[str, Version]:
 
 
 def hashed(name: str) -> dict[Requirement, list[str]]:
-    """The pins of a lock with hashes, and the hashes of each."""
+    """Returns the pins of a lock file with the hashes of each."""
     text = (paths.ROOT / "requirements" / name).read_text(encoding="utf-8")
     found: dict[Requirement, list[str]] = {}
     for line in text.replace("\\\n", " ").splitlines():
@@ -41,7 +41,7 @@ def hashed(name: str) -> dict[Requirement, list[str]]:
 
 
 def installed(extras: Iterable[str]) -> set[str]:
-    """What the project needs in this environment, by the packages' own word, without torch's."""
+    """Returns the recursive dependencies of the project in this environment, except torch's."""
     found: set[tuple[str, str]] = set()
     wanted = [("cradle-lib", extra) for extra in ("", *extras)]
     while wanted:
@@ -56,14 +56,14 @@ def installed(extras: Iterable[str]) -> set[str]:
     return {name for name, _ in found} - {"cradle-lib"}
 
 
-def test_every_file_of_the_two_commands_has_its_hash() -> None:
+def test_every_file_that_make_installs_has_a_hash() -> None:
     pins, book, dev = locked(), hashed("book.lock"), hashed("dev.lock")
     for pin, hashes in (hashed("uv.lock") | book | dev).items():
         assert hashes, pin
         assert all(re.fullmatch("sha256:[0-9a-f]{64}", each) for each in hashes), pin
         [exact] = pin.specifier
         assert exact.operator == "=="
-        # Those of the build are no dependencies of ours.
+        # Build requirements are not in requirements.lock.
         assert pins.get(canonicalize_name(pin.name), Version(exact.version)) == Version(
             exact.version
         )
@@ -77,11 +77,11 @@ def test_every_file_of_the_two_commands_has_its_hash() -> None:
 
     assert here(book) >= installed(["book"]) | {"hatchling"}
     assert here([*book, *dev]) >= installed(set(EXTRAS) - {"lab"})
-    # What a machine needs of torch depends on the machine.
+    # The build of torch depends on the machine.
     assert not any(re.match("torch$|triton|nvidia|cuda", name) for name in here([*book, *dev]))
 
 
-def test_the_lock_pins_every_dependency_to_a_version_that_is_allowed() -> None:
+def test_the_lock_pins_every_dependency_to_an_allowed_version() -> None:
     pins = locked()
     for requirement in REQUIREMENTS:
         name = canonicalize_name(requirement.name)
@@ -89,7 +89,7 @@ def test_the_lock_pins_every_dependency_to_a_version_that_is_allowed() -> None:
         assert requirement.specifier.contains(pins[name])
 
 
-def test_condas_file_has_no_list_of_its_own() -> None:
+def test_the_conda_environment_uses_the_lock() -> None:
     content = yaml.safe_load((paths.ROOT / "environment.yml").read_text())
     (pip,) = [entry["pip"] for entry in content["dependencies"] if isinstance(entry, dict)]
     assert pip[0] == "--constraint requirements.lock"
@@ -102,12 +102,12 @@ def test_condas_file_has_no_list_of_its_own() -> None:
 
 
 def test_the_book_has_one_configuration() -> None:
-    # A link where links survive; where they become copies, the copy must not fall behind.
+    # One file links to the other. Where links become copies, the copies must be equal.
     copies = [(paths.ROOT / "_config.yml"), (paths.BOOK / "_config.yml")]
     assert copies[0].read_text(encoding="utf-8") == copies[1].read_text(encoding="utf-8")
 
 
-def test_everything_that_is_tested_is_in_the_environments_that_are_installed() -> None:
+def test_the_conda_file_and_the_makefile_install_all_extras() -> None:
     wanted = set(EXTRAS) - {"lab"}
     for file in ("environment.yml", "Makefile"):
         text = (paths.ROOT / file).read_text(encoding="utf-8")
@@ -115,7 +115,7 @@ def test_everything_that_is_tested_is_in_the_environments_that_are_installed() -
         assert wanted in named, file
 
 
-def test_version_and_date_of_a_release_stand_in_the_changelog() -> None:
+def test_the_changelog_has_the_version_and_date_of_the_release() -> None:
     citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     changelog = (paths.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"## {PROJECT['version']} ({citation['date-released']})" in changelog

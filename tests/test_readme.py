@@ -1,4 +1,4 @@
-"""What the README says of the model that ships, counted from its journals."""
+"""The README's numbers for the shipped model, recounted from its journals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cradle_lib.labels import labels_of
 
 
 def counted(model: str) -> tuple[int, int, int, int]:
-    """Answers, unreadable ones, predicted labels and correct ones of a run that ships."""
+    """Counts answers, unusable answers, predicted labels and true positives of a shipped run."""
     _, answers = read_journal(paths.SHIPPED_RUNS / "surrogate-test" / f"{model}.jsonl")
     gold = {
         (dialogue.id, turn.turn_id): Counter(labels_of(turn.mask))
@@ -28,20 +28,20 @@ def counted(model: str) -> tuple[int, int, int, int]:
     )
 
 
-def test_the_readme_says_the_same_of_the_model_that_ships() -> None:
+def test_the_readme_states_the_results_of_the_shipped_model() -> None:
     readme = " ".join((paths.ROOT / "README.md").read_text(encoding="utf-8").split())
-    said = re.search(
+    sentence = re.search(
         r"all of its ([\d,]+) unconstrained answers are unparsed; with constrained decoding, "
         r"which allows only valid answers, it predicts ([\d,]+) labels, of which "
         r"([\d,]+) are correct",
         readme,
     )
-    assert said is not None
-    answers, unread, _, _ = counted("smollm2-135m")
+    assert sentence is not None
+    answers, unparsed, _, _ = counted("smollm2-135m")
     _, _, tags, right = counted("smollm2-135m-constrained")
-    assert said.groups() == (f"{answers:,}", f"{tags:,}", f"{right:,}")
-    assert unread == answers
+    assert sentence.groups() == (f"{answers:,}", f"{tags:,}", f"{right:,}")
+    assert unparsed == answers
     tuned = re.search(r"surrogate it predicts ([\d,]+), of which ([\d,]+) are correct", readme)
     assert tuned is not None
-    _, unread, tags, right = counted("smollm2-135m-tuned")
-    assert (unread, *tuned.groups()) == (0, f"{tags:,}", f"{right:,}")
+    _, unparsed, tags, right = counted("smollm2-135m-tuned")
+    assert (unparsed, *tuned.groups()) == (0, f"{tags:,}", f"{right:,}")

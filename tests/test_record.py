@@ -1,4 +1,4 @@
-"""The record of a run, as a reader sees it."""
+"""The record of a run as a data frame."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from cradle_lib.record import Record
 
 
-def test_the_record_is_complete() -> None:
+def test_the_frame_of_a_record_has_all_fields() -> None:
     record = Record.create(
         model="m", name="M", group="own", engine="wave", prompt="turn", prompt_hash="0" * 16,
         decoding={}, corpus="c", corpus_fingerprint="f" * 12,

@@ -1,4 +1,4 @@
-"""JSON is read whole or refused; a valid document is read as Python's own reader does."""
+"""Strict JSON reads valid documents like Python's own reader, and refuses all others."""
 
 from __future__ import annotations
 
@@ -33,8 +33,6 @@ def test_a_document_is_read_as_python_reads_it(value: Any) -> None:
         ("[1", "Expecting"),
     ],
 )
-def test_a_document_that_is_not_json_or_loses_a_key_is_refused(
-    text: str | bytes, problem: str
-) -> None:
+def test_invalid_json_and_duplicate_keys_are_refused(text: str | bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         strict_json.loads(text)

@@ -1,4 +1,4 @@
-"""YAML is read as PyYAML's safe reader does, except for dates, exponents and duplicate keys."""
+"""Strict YAML reads like PyYAML's safe reader, except for dates, exponents and duplicate keys."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_dates_are_text() -> None:
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**20), 10**20))
-def test_a_number_as_json_writes_it_is_that_number(number: float) -> None:
+def test_a_json_number_is_read_exactly(number: float) -> None:
     read = strict_yaml.load(json.dumps({"extra": [number]}))["extra"][0]
     assert (type(read), repr(read)) == (type(number), repr(number))
 
@@ -52,7 +52,7 @@ def test_a_number_as_json_writes_it_is_that_number(number: float) -> None:
         ("\x1b[31m", "special characters are not allowed"),
     ],
 )
-def test_a_document_that_is_no_yaml_or_has_a_key_twice_is_refused(text: str, problem: str) -> None:
+def test_invalid_yaml_and_duplicate_keys_are_refused(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem) as caught:
         strict_yaml.load(text)
     assert "\n" not in str(caught.value)

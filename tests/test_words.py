@@ -1,4 +1,4 @@
-"""Words: careful ones about the subject, and none that the project does not use."""
+"""No file has careless words about the subject, or marks of unfinished work."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tracked() -> list[Path]:
 
 
 @pytest.mark.parametrize("pattern", [CARELESS, UNFINISHED], ids=["careless", "unfinished"])
-def test_no_file_holds_a_word_that_it_should_not(pattern: re.Pattern[str]) -> None:
+def test_no_file_contains_a_careless_or_unfinished_word(pattern: re.Pattern[str]) -> None:
     found = [
         f"{path.relative_to(paths.ROOT)}:{number}: {hit[0]}"
         for path in tracked()
@@ -49,7 +49,7 @@ def test_no_file_holds_a_word_that_it_should_not(pattern: re.Pattern[str]) -> No
     assert not found, "\n".join(found)
 
 
-@pytest.mark.skipif(not os.environ.get("CI"), reason="the gate's concern, not a reader's")
+@pytest.mark.skipif(not os.environ.get("CI"), reason="only checked in continuous integration")
 def test_help_lines_were_checked_within_half_a_year() -> None:
     lines = yaml.safe_load((paths.DATA / "help_lines.yml").read_text(encoding="utf-8"))
     age = date.today() - lines["verified_on"]

@@ -25,7 +25,7 @@ Row = tuple[str, int]
 # Gold and predicted mask of each user turn of each dialogue.
 Turns = Sequence[Sequence[tuple[int, int]]]
 
-# Masks as they occur, mostly nothing, mixed with some of up to four labels.
+# Frequent masks, mostly empty, and some masks of up to four labels.
 masks = st.one_of(
     st.sampled_from([0, 0, AO, SHO, AO | SHO, DVP]),
     st.sets(st.integers(0, 15), max_size=4).map(lambda bits: sum(1 << bit for bit in bits)),
@@ -84,18 +84,18 @@ def run_of(turns: Turns, outcomes: str = "") -> Predictions:
 
 
 def noisy_run() -> Predictions:
-    """Sixty dialogues of five turns; half of the labels found, some invented, some unreadable."""
+    """Sixty dialogues of five turns, with false negatives, false positives and unusable answers."""
     chance = np.random.default_rng(11)
-    one, two, spare = (
+    one, two, added = (
         np.where(chance.random(300) < share, 1 << chance.integers(0, 16, 300), 0)
         for share in (0.4, 0.1, 0.2)
     )
     gold = one | two
-    predicted = np.where(chance.random(300) < 0.5, gold, 0) | spare
-    lost = chance.random(300) < 0.1
+    predicted = np.where(chance.random(300) < 0.5, gold, 0) | added
+    unusable = chance.random(300) < 0.1
     corpus = make_corpus([[("U", int(m)) for m in part] for part in gold.reshape(60, 5)])
-    outcomes = "".join("u" if each else "o" for each in lost)
-    return make_predictions(corpus, np.where(lost, 0, predicted).tolist(), outcomes)
+    outcomes = "".join("u" if each else "o" for each in unusable)
+    return make_predictions(corpus, np.where(unusable, 0, predicted).tolist(), outcomes)
 
 
 def counted(
@@ -108,7 +108,7 @@ def counted(
     level: Level = "turn",
     conventions: Conventions | None = None,
 ) -> Counts:
-    """Counts rows of masks; every row has a readable answer unless ``answered`` says otherwise."""
+    """Counts rows of masks; every row has a usable answer unless ``answered`` says otherwise."""
     rows = Rows(
         np.array(gold, dtype=np.uint16),
         np.array(predicted, dtype=np.uint16),
@@ -119,7 +119,7 @@ def counted(
 
 
 def systems(number: int, dialogues: int, seed: int, level: Level = "turn") -> list[Counts]:
-    """Systems of one kind: each finds half of the labels and makes up some of its own."""
+    """Makes similar systems: each finds half of the labels and adds false positives."""
     generator = np.random.default_rng(seed)
     owner = np.repeat(np.arange(dialogues), generator.integers(3, 9, size=dialogues))
     size = len(owner)
@@ -134,5 +134,5 @@ def systems(number: int, dialogues: int, seed: int, level: Level = "turn") -> li
 
 
 def bits(masks: ArrayLike) -> NDArray[np.int64]:
-    """Spreads masks into zeros and ones. Shape (T, 16)."""
+    """Converts masks to a 0-1 matrix of shape (T, 16)."""
     return (np.array(masks, dtype=np.int64)[:, None] >> np.arange(16)) & 1

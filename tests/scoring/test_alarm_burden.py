@@ -18,7 +18,7 @@ WORKED = [[(AO, AO), (0, AO | DVP), (SHO, SHO), (0, SHO)], [(0, 0), (0, AO)], [(
 
 @settings(deadline=None, max_examples=20)
 @given(dialogues)
-def test_counts_are_those_of_a_loop(turns: Turns) -> None:
+def test_burden_counts_equal_those_of_a_loop(turns: Turns) -> None:
     found = burden_counts(run_of(turns))
     for place, dialogue in enumerate(turns):
         expected, seen = Counter({"dialogues": 1}), 0
@@ -38,9 +38,9 @@ def test_counts_are_those_of_a_loop(turns: Turns) -> None:
         assert {name: counts[place] for name, counts in found.items()} == expected
 
 
-def test_a_worked_burden() -> None:
+def test_a_worked_example_of_the_burden() -> None:
     found = alarm_burden(run_of(WORKED), draws=200)
-    # Six of eight user turns have no gold label. Six predictions, two of them right.
+    # Six of eight user turns have no gold label. Two of six predictions are correct.
     assert dict(zip(found["measure"], found["value"], strict=True)) == pytest.approx(
         {
             "false_tags_per_dialogue": 4 / 3,
@@ -57,7 +57,7 @@ def test_a_worked_burden() -> None:
     assert found["signature"].str.contains("boot:200@0", regex=False).all()
 
 
-def test_silence_has_no_alarms_to_evaluate() -> None:
+def test_needed_to_evaluate_is_undefined_without_alarms() -> None:
     def needed(tag: int) -> float:
         frame = alarm_burden(run_of([[(0, tag), (AO, 0)]]), draws=0).set_index("measure")
         return float(frame.loc["needed_to_evaluate", "value"])
@@ -66,13 +66,13 @@ def test_silence_has_no_alarms_to_evaluate() -> None:
     assert needed(DVP) == math.inf
 
 
-def test_a_projected_precision_is_bayes_rule_on_the_counts() -> None:
+def test_projected_precision_follows_bayes_rule() -> None:
     run = run_of([[(AO, AO), (0, AO | DVP), (SHO, 0), (0, 0)], [(0, 0), (0, AO)], [(0, 0)] * 2])
     # By hand: 1 of 2 turns with gold and 2 of 6 without it are flagged.
     frame = projected_precision(run, [0.01], draws=0)
     assert frame["prevalence"].tolist() == [2 / 8, 0.01]
     assert frame["observed"].tolist() == [True, False]
-    # At the corpus' own prevalence it is the precision of flags: 1 of 3.
+    # At the prevalence of the corpus, it is the precision of flags: 1 of 3.
     rare = Fraction(1, 2) * Fraction(1, 100)
     expected = [Fraction(1, 3), rare / (rare + Fraction(2, 6) * Fraction(99, 100))]
     assert frame["value"].tolist() == pytest.approx([float(share) for share in expected])

@@ -1,4 +1,4 @@
-"""Annotators as runs, against scikit-learn on the labels that they gave."""
+"""Annotators scored as runs, compared with scikit-learn."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_each_annotator_is_scored_on_the_dialogues_they_labelled() -> None:
     assert annotator_runs(load_corpus("surrogate", "dev")) == []
 
 
-def test_the_second_of_two_annotators_is_held_against_the_first() -> None:
+def test_the_second_annotator_of_a_team_is_scored_against_the_first() -> None:
     corpus, runs = annotator_pairs(hand_study())
     frame = hand_study().to_frame()
     first = frame[frame["annotator"].isin(["A", "C"]) & (frame["role"] == "annotator")]

@@ -40,7 +40,7 @@ def found(runs: list[Predictions]) -> Comparison:
     return compare(runs, names=["none", "half", "all"], **QUICK)
 
 
-def test_the_declared_family_and_the_labels_are_corrected_apart(found: Comparison) -> None:
+def test_the_declared_family_and_the_labels_are_corrected_separately(found: Comparison) -> None:
     frame = found.to_frame()
     labels = frame["label"].notna()
     for tests, method, size in ((frame[~labels], "holm", 12), (frame[labels], "fdr_bh", 3)):
@@ -51,11 +51,11 @@ def test_the_declared_family_and_the_labels_are_corrected_apart(found: Compariso
 
 
 @pytest.mark.parametrize(("kept", "verdict"), [(9, "insufficient"), (10, "not shown")])
-def test_a_label_is_tested_if_ten_dialogues_tell_the_runs_apart(
+def test_a_label_is_tested_if_the_runs_differ_in_ten_dialogues(
     runs: list[Predictions], kept: int, verdict: str
 ) -> None:
     gold = runs[2].corpus.gold
-    # All alerts but some; the other run has these and lacks others, as many as can be.
+    # Each run misses some alerts that the other one finds.
     first, second = gold.copy(), gold.copy()
     first[0 : 3 * kept : 6] &= ~np.uint16(AO)
     second[3 : 3 * kept : 6] &= ~np.uint16(AO)
@@ -65,7 +65,7 @@ def test_a_label_is_tested_if_ten_dialogues_tell_the_runs_apart(
     assert (row["discordant"], row["verdict"]) == (kept, verdict)
 
 
-def test_runs_that_can_not_be_compared_are_refused(runs: list[Predictions]) -> None:
+def test_incomparable_runs_are_refused(runs: list[Predictions]) -> None:
     gold_history = replace(runs[2], record=runs[2].record.model_copy(update={"history": "gold"}))
     with pytest.raises(ScoringError, match="history is 'self' for a and 'gold' for b"):
         compare([runs[0], gold_history], names=["a", "b"], **QUICK)
@@ -77,7 +77,7 @@ def test_runs_that_can_not_be_compared_are_refused(runs: list[Predictions]) -> N
             compare(wrong)
 
 
-def test_the_power_note_is_the_textbook_formula(runs: list[Predictions]) -> None:
+def test_the_power_note_follows_the_textbook_formula(runs: list[Predictions]) -> None:
     corpus = runs[0].corpus
     kept = np.random.default_rng(4).random(len(corpus.gold)) < 0.5
     some = make_predictions(corpus, np.where(kept, corpus.gold, 0))
@@ -89,7 +89,7 @@ def test_the_power_note_is_the_textbook_formula(runs: list[Predictions]) -> None
     assert f"{100 * size:.1f} points" in found.power_note
 
 
-def test_the_frame_holds_differences_of_scores_that_scikit_learn_computes(
+def test_the_frame_has_differences_of_the_scores_of_scikit_learn(
     found: Comparison, runs: list[Predictions]
 ) -> None:
     frame = found.to_frame()
@@ -111,14 +111,14 @@ def test_the_frame_holds_differences_of_scores_that_scikit_learn_computes(
         assert labels["support"].tolist() == truth.sum(axis=0).tolist()
     assert set(frame["signature"]) == {str(s) for s in found.signatures.values()}
     few = compare(runs, names="abc", permutations=9).to_frame()
-    # So few swaps can't reject anything: nothing is outside the interval.
+    # Nine permutations can't reject anything, so every interval contains zero.
     assert not ((few["low"] > 0) | (few["high"] < 0)).any()
 
 
-def ranks_by_hand(rivals: list[Predictions], drawn: list[int]) -> list[tuple[int, int]]:
-    """The best and the worst rank of each run over some dialogues, by plain counting."""
+def ranks_by_hand(competitors: list[Predictions], drawn: list[int]) -> list[tuple[int, int]]:
+    """Counts the best and worst rank of each run over some dialogues."""
     scores = []
-    for run in rivals:
+    for run in competitors:
         tp = errors = 0
         for dialogue in drawn:
             own = run.corpus.dialogue_of == dialogue
@@ -132,26 +132,28 @@ def ranks_by_hand(rivals: list[Predictions], drawn: list[int]) -> list[tuple[int
     ]
 
 
-def test_ranges_are_those_of_the_ranks_in_each_draw() -> None:
+def test_rank_ranges_equal_the_quantiles_of_ranks_counted_by_hand() -> None:
     generator = np.random.default_rng(5)
     corpus = make_corpus(
         [[("U", int(generator.choice([0, AO, SHO]))) for _ in range(4)] for _ in range(N)]
     )
-    rivals = []
+    competitors = []
     for share in (0.9, 0.8, 0.6, 0.55, 0.0, 0.0):
         kept = generator.random(len(corpus.gold)) < share
-        rivals.append(make_predictions(corpus, np.where(kept, corpus.gold, 0)))
-    found = rank_ranges([evaluate(run, draws=DRAWS, seed=SEED) for run in rivals])
+        competitors.append(make_predictions(corpus, np.where(kept, corpus.gold, 0)))
+    found = rank_ranges([evaluate(run, draws=DRAWS, seed=SEED) for run in competitors])
     picks = np.random.default_rng(SEED).integers(0, N, size=(DRAWS, N))
-    drawn = np.array([ranks_by_hand(rivals, pick.tolist()) for pick in picks])
+    drawn = np.array([ranks_by_hand(competitors, pick.tolist()) for pick in picks])
     expected = []
-    for place, (rank, _) in enumerate(ranks_by_hand(rivals, list(range(N)))):
+    for place, (rank, _) in enumerate(ranks_by_hand(competitors, list(range(N)))):
         low = math.floor(np.quantile(drawn[:, place, 0], 0.025))
         high = math.ceil(np.quantile(drawn[:, place, 1], 0.975))
         expected.append((rank, low, high))
-    # Systems change places in some draws, and the last two are equal in all of them.
+    # Systems change ranks in some draws; the last two are equal in all draws.
     expected.sort(key=lambda row: row[0])
     assert expected[-2:] == [(5, 5, 6), (5, 5, 6)]
     assert [low < high for _, low, high in expected[:4]] == [True] * 4
-    told = [(rank, f"{low}" if low == high else f"{low} to {high}") for rank, low, high in expected]
-    assert [*found[["rank", "ranks"]].itertuples(index=False, name=None)] == told
+    expected_ranges = [
+        (rank, f"{low}" if low == high else f"{low} to {high}") for rank, low, high in expected
+    ]
+    assert [*found[["rank", "ranks"]].itertuples(index=False, name=None)] == expected_ranges

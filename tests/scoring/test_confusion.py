@@ -20,7 +20,7 @@ from .made_runs import AO, AP, Turns, bits, dialogues, noisy_run, run_of
 @pytest.mark.parametrize("pairing", ["one-to-one", "all"])
 @settings(deadline=None, max_examples=15)
 @given(turns=dialogues)
-def test_cells_are_those_of_loops_over_the_turns(turns: Turns, pairing: Pairing) -> None:
+def test_confusion_counts_equal_those_of_a_loop(turns: Turns, pairing: Pairing) -> None:
     expected = dict.fromkeys(((one, other) for one in CELLS for other in CELLS), 0)
     for gold, predicted in (turn for dialogue in turns for turn in dialogue):
         golds, tags = (
@@ -34,7 +34,7 @@ def test_cells_are_those_of_loops_over_the_turns(turns: Turns, pairing: Pairing)
     assert frame.set_index(["gold", "predicted"])["count"].to_dict() == expected
 
 
-def test_shares_are_those_of_the_rows_and_undefined_for_a_label_that_is_never_gold() -> None:
+def test_shares_are_of_the_row_and_undefined_for_labels_that_are_never_gold() -> None:
     frame = confusion_frame(run_of([[(AO, AO), (AO, AP)]])).set_index(["gold", "predicted"])
     shares = frame["value"]
     assert shares["alert_ongoing", "alert_ongoing"] == shares["alert_ongoing", "alert_past"] == 0.5
@@ -42,7 +42,7 @@ def test_shares_are_those_of_the_rows_and_undefined_for_a_label_that_is_never_go
 
 
 @pytest.mark.parametrize("pairing", ["one-to-one", "all"])
-def test_unusable_answers_are_a_column_of_their_own(pairing: Pairing) -> None:
+def test_unusable_answers_have_a_separate_column(pairing: Pairing) -> None:
     run = noisy_run()
     frame = confusion_frame(run, pairing=pairing)
     unusable = frame[frame["predicted"] == "unusable answer"].set_index("gold")["count"]
@@ -53,7 +53,7 @@ def test_unusable_answers_are_a_column_of_their_own(pairing: Pairing) -> None:
     assert none.tolist() == [((run.corpus.gold == 0) & (run.masks == 0) & run.ok).sum()]
 
 
-def test_labels_of_two_annotators_are_scikit_learns() -> None:
+def test_confusion_of_two_annotators_equals_scikit_learns() -> None:
     chance = random.Random(3)
     given_ = {who: [chance.choice([*CELLS[:4], "none"]) for _ in range(60)] for who in "AB"}
     entries = [
@@ -69,9 +69,9 @@ def test_labels_of_two_annotators_are_scikit_learns() -> None:
     assert set(frame["dialogues"]) == {3}
 
 
-def test_each_two_annotators_have_a_matrix_without_those_who_adjudicated() -> None:
+def test_each_pair_of_annotators_has_a_matrix_and_adjudicators_have_none() -> None:
     frame = annotator_confusion(hand_study())
     kept = frame[frame["count"] > 0]
     pairs = kept.groupby(["first", "second"])["count"].sum()
-    # A and B: two labels the same and one missed; C and D: three turns, none of them the same.
+    # A and B: two equal labels and one missed; C and D: three turns, all different.
     assert pairs.to_dict() == {("A", "B"): 3, ("C", "D"): 3}

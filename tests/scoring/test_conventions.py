@@ -31,7 +31,7 @@ def aligned(corpus: Corpus, orphans: Orphans, predicted: Sequence[int] = ()) -> 
 
 @settings(deadline=None, max_examples=20)
 @given(corpora)
-def test_attached_orphans_stand_where_a_walk_over_the_rows_puts_them(
+def test_attached_orphans_are_on_the_turns_that_a_loop_selects(
     dialogues: list[list[tuple[str, int]]],
 ) -> None:
     corpus = make_corpus(dialogues)
@@ -53,7 +53,7 @@ def test_attached_orphans_stand_where_a_walk_over_the_rows_puts_them(
 
 @settings(deadline=None, max_examples=20)
 @given(corpora, st.integers(0, 99))
-def test_counted_orphans_are_misses_on_rows_of_their_own(
+def test_counted_orphans_are_false_negatives_on_extra_rows(
     dialogues: list[list[tuple[str, int]]], seed: int
 ) -> None:
     corpus = make_corpus(dialogues)
@@ -68,19 +68,19 @@ def test_counted_orphans_are_misses_on_rows_of_their_own(
         extra[position, :, 2] += [turn.mask >> i & 1 for i in range(16)]
     assert (after.tallies - before.tallies == extra).all()
     assert (after.sets[:, 1:] == before.sets[:, 1:]).all()
-    # At dialogue level they join the gold set: it is the union of all rows.
+    # At dialogue level, gold is the union of all rows, including orphans.
     whole = count(more, n, level="dialogue").tallies[:, :, [0, 2]].sum(axis=2)
     assert [sum(int(b) << i for i, b in enumerate(bits)) for bits in whole] == [
         dialogue.mask for dialogue in corpus
     ]
 
 
-def test_a_counted_orphan_is_no_unreadable_answer() -> None:
+def test_a_counted_orphan_is_not_an_unusable_answer() -> None:
     corpus = make_corpus([[("U", 0), ("L", AO)]])
     rows = aligned(corpus, "count")
     turn = count(rows, 1, conventions=Conventions(unparsed="exclude"))
     assert turn.sets.tolist() == [[2, 1, 1]]
-    # Without alerts there is nothing gold and nothing predicted, and every answer was readable.
+    # At confirm level, nothing is gold or predicted, and every answer was usable.
     assert count(rows, 1, level="confirm").sets.tolist() == [[1, 1, 1]]
 
 

@@ -16,7 +16,7 @@ from .made_runs import AO, DVP, SHO, counted
 # Dialogue, gold mask, predicted mask, whether there is an answer.
 Unit = tuple[int, int, int, bool]
 
-# Masks as they occur (mostly nothing) mixed with any mask at all.
+# Frequent masks, mostly empty, and arbitrary masks.
 masks = st.one_of(st.sampled_from([0, 0, 0, AO, SHO, AO | SHO, SHO | DVP]), st.integers(0, 65535))
 rows = st.lists(st.tuples(st.integers(0, 5), masks, masks, st.booleans()), max_size=40).map(
     lambda found: sorted(found, key=lambda row: row[0])
@@ -31,7 +31,7 @@ conventions = st.builds(
 def by_sets(
     found: list[Unit], n: int, level: Level, chosen: Conventions
 ) -> tuple[NDArray[np.int64], list[list[Fraction]]]:
-    """The same as ``count``, slowly: Python sets of bits, one unit at a time."""
+    """Does the same as ``count`` with Python sets, one unit at a time."""
     keep = CONFIRM_MASK if level == "confirm" else 65535
 
     def bits(mask: int) -> set[int]:
@@ -41,8 +41,8 @@ def by_sets(
     for dialogue, gold, predicted, answered in found:
         if chosen.unparsed == "exclude" and not answered:
             continue
-        spoken = answered or chosen.unparsed == "none"
-        per_dialogue[dialogue].append((bits(gold), bits(predicted) if answered else set(), spoken))
+        usable = answered or chosen.unparsed == "none"
+        per_dialogue[dialogue].append((bits(gold), bits(predicted) if answered else set(), usable))
     if level != "turn":
         per_dialogue = [
             [
@@ -60,13 +60,13 @@ def by_sets(
     sets = []
     for dialogue, units in enumerate(per_dialogue):
         exact, jaccard = Fraction(0), Fraction(0)
-        for gold, predicted, spoken in units:
+        for gold, predicted, usable in units:
             for column, part in enumerate((gold & predicted, predicted - gold, gold - predicted)):
                 tallies[dialogue, list(part), column] += 1
             if gold | predicted:
                 exact += gold == predicted
                 jaccard += Fraction(len(gold & predicted), len(gold | predicted))
-            elif spoken:
+            elif usable:
                 exact += 1
                 jaccard += Fraction(chosen.empty_jaccard)
         sets.append([Fraction(len(units)), exact, jaccard])
@@ -75,7 +75,7 @@ def by_sets(
 
 @settings(deadline=None, max_examples=50)
 @given(rows, st.sampled_from(LEVELS), conventions)
-def test_counts_equal_those_made_with_sets_one_unit_at_a_time(
+def test_counts_equal_those_of_python_sets(
     found: list[Unit], level: Level, chosen: Conventions
 ) -> None:
     tallies, sets = by_sets(found, 7, level, chosen)

@@ -1,4 +1,4 @@
-"""Examples of errors obey the stated rule."""
+"""The selection of examples of errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .made_runs import AO, AP, DVO, SHO, SHP, make_corpus, make_predictions, run
 
 
 @pytest.mark.parametrize(("seed", "models", "per_category"), [(0, 1, 1), (1, 3, 1), (2, 3, 2)])
-def test_cases_obey_the_stated_rule(seed: int, models: int, per_category: int) -> None:
+def test_error_cases_follow_the_documented_rule(seed: int, models: int, per_category: int) -> None:
     chance = np.random.default_rng(seed)
     choices = [0, 0, 0, AO, AP, SHO, SHP, DVO, AO | SHO]
     gold, *predicted = (chance.choice(choices, size=60) for _ in range(models + 1))
@@ -40,7 +40,7 @@ def test_cases_obey_the_stated_rule(seed: int, models: int, per_category: int) -
     assert error_cases(runs, per_category=per_category, seed=seed, most=1).equals(cases[:1])
 
 
-def test_the_seed_decides_between_ties_and_nothing_else_does() -> None:
+def test_only_the_seed_decides_between_ties() -> None:
     run = run_of([[(0, 0), (SHO, 0)]] * 30)
     picked = [error_cases([run], seed=seed)["dialogue"][0] for seed in (0, 0, 1, 2, 3)]
     assert picked[0] == picked[1]

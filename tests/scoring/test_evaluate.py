@@ -24,7 +24,7 @@ RUN = make_predictions(make_corpus(DIALOGUES), [AO, 0, 0, SHO, 0])
 NOISY = noisy_run()
 
 
-def test_a_frame_has_no_f1_of_what_is_never_gold() -> None:
+def test_labels_that_are_never_gold_have_no_f1() -> None:
     frame = evaluate(RUN, level="turn", draws=20).to_frame()
     of_labels = frame[frame["label"].notna()]
     never = of_labels[~of_labels["label"].isin(["alert_ongoing", "confirm_SH_ongoing"])]
@@ -33,10 +33,10 @@ def test_a_frame_has_no_f1_of_what_is_never_gold() -> None:
     assert "14 of the 16 labels are never gold here" in evaluate(RUN, draws=0).notes[-1]
 
 
-def test_without_gold_only_scores_of_whole_units_mean_something() -> None:
+def test_without_gold_labels_only_exact_match_and_jaccard_are_defined() -> None:
     result = evaluate(run_of([[(0, 0), (AO, AO)], [(0, SHO)]]), level="confirm", draws=0)
     frame = result.to_frame().set_index("score")
-    # Confirms: both dialogues have none in gold, and one of them has one predicted.
+    # Neither dialogue has a gold confirm, and one has a predicted one.
     assert frame["value"].dropna().to_dict() == {"exact_match": 0.5, "jaccard": 0.5}
     assert "No user turn of tiny has a gold confirm: precision" in result.notes[-1]
 
@@ -62,14 +62,14 @@ def test_outcomes_are_counted_beside_the_scores() -> None:
     assert replace(run, answers=wrote).cleaned == 2
 
 
-def test_what_can_not_be_scored_is_refused() -> None:
+def test_an_empty_run_and_negative_draws_are_refused() -> None:
     with pytest.raises(ScoringError, match="nothing to score in tiny: 1 user turns"):
         evaluate(run_of([[(SHO, 0)]], "f"), conventions=Conventions(unparsed="exclude"))
     with pytest.raises(ScoringError, match="-1 draws"):
         evaluate(RUN, draws=-1)
 
 
-def test_a_frame_has_the_counts_of_scikit_learn_beside_intervals_around_the_scores() -> None:
+def test_a_frame_has_the_counts_of_scikit_learn_and_intervals_that_contain_the_scores() -> None:
     frame = evaluate(NOISY, draws=50).to_frame()
     assert (frame["low"] <= frame["value"]).all()
     assert (frame["value"] <= frame["high"]).all()

@@ -1,4 +1,4 @@
-"""Micro F1 of every shipped run, recomputed in plain Python from the files themselves."""
+"""Micro F1 of every shipped run, recomputed in plain Python from the files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def micro_f1(journal: Path, corpus: Path, level: Level) -> float:
 
     predictions: dict[tuple[str, int], set[str]] = {}
     for line in map(json.loads, journal.read_text(encoding="utf-8").split("\n")[:-1]):
-        if "record" not in line:  # Each start of a run writes its record first.
+        if "record" not in line:  # A record is written at each start of a run.
             predictions[line["dialogue"], line["turn"]] = read_labels(line["labels"])
 
     units: dict[object, tuple[set[str], set[str]]] = {}
@@ -54,7 +54,7 @@ def micro_f1(journal: Path, corpus: Path, level: Level) -> float:
 @pytest.mark.parametrize(
     "path", RUNS, ids=lambda path: str(path.relative_to(paths.SHIPPED_RUNS).with_suffix(""))
 )
-def test_micro_f1_equals_that_of_plain_python(path: Path) -> None:
+def test_micro_f1_of_a_shipped_run_equals_plain_python(path: Path) -> None:
     split = "dev" if "surrogate-dev" in path.parts else "test"
     file = paths.DATA / "surrogate" / f"{split}.parquet"
     run = load_predictions(path, load_corpus(file), partial=True)

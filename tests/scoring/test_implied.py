@@ -1,4 +1,4 @@
-"""Counts behind published scores, against every count there could be and against printed digits."""
+"""Counts implied by published scores, compared with an exhaustive search over printed digits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def count(number: int) -> Published:
 
 
 def printed(part: int, total: int, rounding: str = ROUND_HALF_EVEN) -> str:
-    """Prints a share in percent with two decimals; 28 digits are computed before."""
+    """Prints a share in percent, rounded to two decimals from 28 digits."""
     return str((Decimal(100) * part / total).quantize(Decimal("0.01"), rounding))
 
 
@@ -31,11 +31,11 @@ totals = st.integers(1, 40)
 
 @settings(deadline=None, max_examples=40)
 @given(totals, st.integers(1, 10_000), st.booleans(), st.booleans())
-def test_solutions_are_those_of_trying_everything(
+def test_possible_counts_equal_an_exhaustive_search(
     gold: int, hundredths: int, with_recall: bool, as_precision: bool
 ) -> None:
     text = f"{hundredths / 100:.2f}"
-    # Beyond this many false positives no F1 or precision of two decimals can be that high.
+    # With more false positives, no F1 or precision can be that high.
     most = int(4 * gold / (hundredths / 10_000)) + 2
     assume(most < 400)
     stated = {"precision" if as_precision else "f1": percent(text)}
@@ -55,7 +55,7 @@ def test_solutions_are_those_of_trying_everything(
             if text in shown:
                 tried.add((tp, fp))
     found = possible_counts([gold], **stated)
-    # A half may be rounded up or to even; rounding half down is allowed as well.
+    # Additional solutions are halves that were rounded down.
     extra = set(zip(found["tp"], found["fp"].astype(int), strict=True)) - tried
     assert tried <= set(zip(found["tp"], found["fp"].astype(int), strict=True))
     for tp, fp in extra:
@@ -65,14 +65,16 @@ def test_solutions_are_those_of_trying_everything(
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 300), st.integers(0, 10_000))
-def test_a_total_is_possible_if_some_share_of_it_is_printed_so(total: int, hundredths: int) -> None:
+def test_a_total_is_possible_if_a_share_rounds_to_the_printed_value(
+    total: int, hundredths: int
+) -> None:
     stated = percent(f"{hundredths / 100:.2f}")
     assert (possible_totals(stated, [total]) == [total]) == any(
         rounds_to(part, total, stated) for part in range(total + 1)
     )
 
 
-def test_one_system_of_the_paper_has_one_solution_and_only_with_the_labels_of_user_turns() -> None:
+def test_published_scores_have_one_solution_with_711_gold_labels_only() -> None:
     # By hand: 64.56 % of 711 is 459; with 1,609 false positives the F1 is 918/2,779 = 33.03 %.
     stated = published_table()
     found = possible_counts(
@@ -84,7 +86,7 @@ def test_one_system_of_the_paper_has_one_solution_and_only_with_the_labels_of_us
     assert found[["gold", "tp", "fp", "fn"]].to_numpy().tolist() == [[711, 459, 1609, 252]]
 
 
-def test_implied_scores_are_fractions_of_the_stated_counts() -> None:
+def test_implied_scores_follow_from_the_published_counts() -> None:
     # By hand, from 711 gold labels: 442 missed and 285 added leave 269 found; 447 missed leave 264.
     frame = implied_scores().set_index(["system", "score"])["value"]
     found = {
@@ -95,6 +97,6 @@ def test_implied_scores_are_fractions_of_the_stated_counts() -> None:
         ("qwen3-14b", "f1"): pytest.approx(2 * 269 / (2 * 269 + 285 + 442)),
     }
     assert frame["gpt-oss-20b", "micro_recall"] == pytest.approx(264 / 711)
-    # What is stated is not derived, and what is wide open is not there.
+    # Published values are not derived, and values with many solutions are omitted.
     assert ("qwen3-32b", "micro_f1") not in frame.index
     assert "claude" not in frame.index.get_level_values("system")

@@ -29,12 +29,12 @@ def test_bounds_agree_with_scipys_percentile_bootstrap() -> None:
     ours = our_bootstrap(
         counts.rows, lambda t: {"micro_f1": scores(t).micro_f1}, draws=3000, seed=0
     )["micro_f1"]
-    # Ends of two independent bootstraps: their own noise is about 0.002 here.
+    # The bounds of two independent bootstraps differ by about 0.002 here.
     assert float(ours.low) == pytest.approx(theirs.low, abs=0.005)
     assert float(ours.high) == pytest.approx(theirs.high, abs=0.005)
 
 
-def test_bounds_survive_infinity_and_a_few_undefined_draws() -> None:
+def test_bounds_accept_infinity_and_a_few_undefined_draws() -> None:
     grid = np.arange(1000.0)
     broken, endless, rare, silent = grid.copy(), grid.copy(), grid.copy(), np.full(1000, np.nan)
     broken[:60] = np.nan

@@ -1,4 +1,4 @@
-"""Fates of gold labels, compared with the pairs of the error taxonomy counted one by one."""
+"""Changes of gold labels between runs, compared with counts of the error taxonomy's pairs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .made_runs import make_corpus, make_predictions, run_of
 
 SOME = ["alert_ongoing", "alert_past", "confirm_SH_ongoing", "confirm_SH_past", "confirm_DV_past"]
 masks = st.sets(st.sampled_from(SOME), max_size=2).map(lambda names: sum(BITS[n] for n in names))
-FATE_OF = {"temporal_swap": "swapped", "missed_alert": "missed", "missed_confirm": "missed"}
+RESULT_OF = {"temporal_swap": "swapped", "missed_alert": "missed", "missed_confirm": "missed"}
 
 
 @settings(deadline=None, max_examples=15)
 @given(turns=st.lists(st.tuples(masks, masks, masks), min_size=2, max_size=8))
-def test_fates_are_those_of_the_pairs_one_by_one(turns: list[tuple[int, int, int]]) -> None:
+def test_label_changes_equal_counts_of_the_pairs(turns: list[tuple[int, int, int]]) -> None:
     golds, *predicted = (list(column) for column in zip(*turns, strict=True))
     half = len(golds) // 2
     corpus = make_corpus([[("U", g) for g in part] for part in (golds[:half], golds[half:])])
@@ -33,7 +33,7 @@ def test_fates_are_those_of_the_pairs_one_by_one(turns: list[tuple[int, int, int
     for when, run in zip(("before", "after"), runs, strict=True):
         pairs = label_pairs(run).query("gold != 'none'")
         results = [
-            "found" if gold == tag else FATE_OF.get(str(category), "confused")
+            "found" if gold == tag else RESULT_OF.get(str(category), "confused")
             for gold, tag, category in zip(
                 pairs["gold"], pairs["predicted"], pairs["category"], strict=True
             )

@@ -1,4 +1,4 @@
-"""Pairs of labels: all permutations, worked errors, and totals by other means."""
+"""Pairs of gold and predicted labels, compared with all permutations, SciPy and worked examples."""
 
 from __future__ import annotations
 
@@ -19,32 +19,30 @@ from .made_runs import AO, AP, DVO, DVP, SHO, SHP, Turns, bits, dialogues, masks
 
 
 def by_permutations(gold: int, predicted: int) -> list[tuple[str, str]]:
-    """Tries every pairing; sorts by the documented rules; takes the first."""
+    """Sorts all pairings by the documented rules and returns the first."""
     golds = [i for i in range(16) if gold >> i & 1]
     rest = [i for i in golds if not predicted >> i & 1]
-    spare = [i for i in range(16) if (predicted & ~gold) >> i & 1]
-    seats = spare + [16] * max(0, len(rest) - len(spare))
+    added = [i for i in range(16) if (predicted & ~gold) >> i & 1]
+    partners = added + [16] * max(0, len(rest) - len(added))
 
     def order(chosen: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
         labels = [(LABELS[g], LABELS[p]) for g, p in zip(rest, chosen, strict=True) if p != 16]
         return -sum(similarity(*both) for both in labels), chosen
 
-    best = min(set(permutations(seats, len(rest))), key=order)
+    best = min(set(permutations(partners, len(rest))), key=order)
     partner = dict(zip(rest, best, strict=True))
-    pairs = [(i, partner.get(i, i)) for i in golds] + [(16, i) for i in spare if i not in best]
+    pairs = [(i, partner.get(i, i)) for i in golds] + [(16, i) for i in added if i not in best]
     return [(CELLS[g], CELLS[p]) for g, p in pairs or [(16, 16)]]
 
 
 @settings(deadline=None, max_examples=100)
 @given(masks, masks)
-def test_pairs_are_the_best_of_all_permutations(gold: int, predicted: int) -> None:
+def test_the_pairing_is_the_best_of_all_permutations(gold: int, predicted: int) -> None:
     assert list(pair(gold, predicted)) == by_permutations(gold, predicted)
 
 
 @pytest.mark.parametrize(("gold", "predicted"), [(0xFFFF, 0), (0xFF, 0xFF00), (0xFFF0, 0xF)])
-def test_turns_with_all_sixteen_labels_are_paired_as_scipy_pairs_them(
-    gold: int, predicted: int
-) -> None:
+def test_turns_with_all_sixteen_labels_are_paired_like_scipy(gold: int, predicted: int) -> None:
     golds, tags = labels_of(gold), labels_of(predicted)
     table = np.array([[similarity(one, other) for other in tags] for one in golds]).reshape(
         len(golds), len(tags)
@@ -55,7 +53,7 @@ def test_turns_with_all_sixteen_labels_are_paired_as_scipy_pairs_them(
     assert sum(similarity(*cell) for cell in found) == table[rows, columns].sum()
 
 
-def test_a_temporal_swap_is_preferred_to_a_wrong_type_and_that_to_a_wrong_stage() -> None:
+def test_temporal_swaps_are_preferred_to_wrong_types_and_these_to_wrong_stages() -> None:
     assert pair(DVO | SHP, DVP | SHO) == (
         ("confirm_SH_past", "confirm_SH_ongoing"),
         ("confirm_DV_ongoing", "confirm_DV_past"),
@@ -84,7 +82,7 @@ def test_a_temporal_swap_is_preferred_to_a_wrong_type_and_that_to_a_wrong_stage(
         ([(0, SHO), (SHO, SHO)], ["too_early"]),
         ([(SHO, SHO), (0, SHO)], ["repeated"]),
         ([(SHO, SHP), (SHO, SHO), (0, SHO)], ["temporal_swap", "repeated"]),
-        # gold [AO, 0, 0], predicted [0, AO, 0]: one prediction that comes a turn late.
+        # The alert is predicted one turn late, and then again.
         ([(AO, 0), (0, AO), (0, AO)], ["missed_alert", "too_late", "repeated"]),
         # Predicted before it was gold, and again afterwards.
         ([(0, SHO), (SHO, 0), (0, SHO)], ["too_early", "missed_confirm", "repeated"]),
@@ -96,7 +94,7 @@ def test_a_temporal_swap_is_preferred_to_a_wrong_type_and_that_to_a_wrong_stage(
 def test_worked_errors_have_their_categories(
     turns: list[tuple[int, int]], categories: list[str]
 ) -> None:
-    # The dialogues before and after have the same labels, and must not matter.
+    # Neighbouring dialogues with the same labels must not matter.
     other = [(SHO | SHP, SHO | SHP)]
     pairs = label_pairs(run_of([other, turns, other]))
     assert pairs["category"].dropna().tolist() == categories
@@ -104,7 +102,7 @@ def test_worked_errors_have_their_categories(
 
 @settings(deadline=None, max_examples=20)
 @given(dialogues)
-def test_every_label_is_in_one_pair_and_categories_add_up_to_every_total(turns: Turns) -> None:
+def test_every_label_is_in_one_pair_and_categories_sum_to_the_totals(turns: Turns) -> None:
     run = run_of(turns)
     pairs, gold, predicted = label_pairs(run), bits(run.corpus.gold), bits(run.masks)
     for place, label in enumerate(LABELS):
@@ -115,7 +113,7 @@ def test_every_label_is_in_one_pair_and_categories_add_up_to_every_total(turns: 
     assert (pairs["category"].isna() == same).all()
     for error in errors.itertuples():
         assert KINDS[error.category] == kind_of(error.gold, error.predicted)
-    # The tallies, counted bit by bit, are the outside totals.
+    # The totals, counted bit by bit.
     kinds = Counter(KINDS[name] for name in errors["category"])
     both = len(errors) - kinds["false_positive"] - kinds["false_negative"]
     assert (predicted > gold).sum() == kinds["false_positive"] + both
@@ -139,7 +137,7 @@ def test_unusable_answers_are_not_none_and_an_empty_run_has_the_same_columns() -
     assert nothing["category"].dtype == found["category"].dtype
 
 
-def test_errors_of_the_paper_are_those_of_worked_turns() -> None:
+def test_error_counts_of_the_paper_in_a_worked_example() -> None:
     passive = BITS["confirm_SI_passive_ongoing"]
     gold = [AO, AO, AP, DVO, SHP, 0, 0, 0, SHO]
     predicted = [passive, 0, AO, DVP, DVP, AO | SHO, 0, 0, SHO]
@@ -160,7 +158,7 @@ def test_errors_of_the_paper_are_those_of_worked_turns() -> None:
     assert np.isnan(labelled["gold_negative_turns_flagged"])
 
 
-def test_each_order_of_stages_is_counted_against_each() -> None:
+def test_each_combination_of_stage_orders_is_counted() -> None:
     sides = {
         "neither": [0, 0, 0],
         "alert_only": [0, AO, AP],
@@ -176,5 +174,5 @@ def test_each_order_of_stages_is_counted_against_each() -> None:
     frame = stage_orders(run_of([*turns, turns[1]]))
     assert frame["value"].tolist() == [1, 2, *[1] * 34]
     assert frame["dialogues"].tolist() == [*[7] * 6, *[6] * 30]
-    told = frame[["gold", "predicted"]].astype(str).to_numpy().tolist()
-    assert told == [[one, other] for one in ORDERS for other in ORDERS]
+    cells = frame[["gold", "predicted"]].astype(str).to_numpy().tolist()
+    assert cells == [[one, other] for one in ORDERS for other in ORDERS]

@@ -1,4 +1,4 @@
-"""Probabilities of labels from the choices of an answer, against a walk over the grammar itself."""
+"""Label probabilities from stored choices, compared with a walk over the grammar."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cradle_lib.scoring.label_probabilities import (
 
 
 class Words:
-    """A tokenizer that cuts where it is told to; what it does not know it cuts into letters."""
+    """A tokenizer with the given tokens; other text is split into letters."""
 
     def __init__(self, *words: str) -> None:
         self.words = sorted(words, key=len, reverse=True)
@@ -28,7 +28,7 @@ class Words:
         found = []
         while text:
             word = next((w for w in self.words if text.startswith(w)), text[0])
-            # ``SHA`` is never cut after ``SH``.
+            # ``SHA`` is never split after ``SH``.
             word = "S" if text.startswith("SHA") and "S" in self.words else word
             found.append(self.ids.setdefault(word, 2 + len(self.ids)))
             text = text[len(word) :]
@@ -53,8 +53,8 @@ def greedy(grammar: Grammar, generator: np.random.Generator) -> tuple[str, list[
     return written, state.choices
 
 
-def walked(grammar: Grammar, answer: str, forks: list[dict[str, float]]) -> np.ndarray:
-    """The same chances from the automaton: who is behind a branch is asked, not inferred."""
+def by_walk(grammar: Grammar, answer: str, forks: list[dict[str, float]]) -> np.ndarray:
+    """Computes the same probabilities by walking through the grammar's automaton."""
     left, state = list(forks), GrammarState(grammar)
     found: list[np.ndarray] = []
     row, mass = np.zeros(16), 1.0
@@ -88,7 +88,7 @@ def walked(grammar: Grammar, answer: str, forks: list[dict[str, float]]) -> np.n
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-def test_chances_are_those_of_a_walk_over_the_grammar(name: str) -> None:
+def test_probabilities_equal_those_of_a_walk_over_the_grammar(name: str) -> None:
     grammar = Grammar(Words(*TOKENIZERS[name]), [0])
     generator = np.random.default_rng(3)
     longest = 0
@@ -96,7 +96,7 @@ def test_chances_are_those_of_a_walk_over_the_grammar(name: str) -> None:
         answer, forks = greedy(grammar, generator)
         found = slot_probabilities(forks, answer)
         assert found is not None, (answer, [list(fork) for fork in forks])
-        assert found == pytest.approx(walked(grammar, answer, forks)), answer
+        assert found == pytest.approx(by_walk(grammar, answer, forks)), answer
         assert (found.sum(axis=1) <= 1 + 1e-12).all()
         longest = max(longest, len(found))
     assert longest > 3
@@ -106,7 +106,7 @@ def logs(**shares: float) -> dict[str, float]:
     return {name.replace("END", END): math.log(share) for name, share in shares.items()}
 
 
-def test_a_confirm_after_an_alert_is_seen() -> None:
+def test_a_confirm_after_an_alert_has_its_probability() -> None:
     first = {"none": math.log(0.1), "alert": math.log(0.8), "confirm": math.log(0.1)}
     state = logs(ongo=0.9, past=0.1)
     more = {";": math.log(0.75), END: math.log(0.25)}
@@ -116,8 +116,8 @@ def test_a_confirm_after_an_alert_is_seen() -> None:
     forks = [first, state, more, stage, crisis, state, end]
     found = slot_probabilities(forks, "alert_ongoing; confirm_CA_ongoing")
     assert found is not None
-    # A confirm: 0.1 at the first place, 0.75 times 0.8 at the second; at the third 13 of the 14
-    # labels that are left share a tenth.
+    # A confirm has probability 0.1 in the first slot and 0.75 * 0.8 in the second. In the third, 13
+    # of the 14 remaining labels are confirms and share 0.1.
     expected = 1 - (1 - 0.1) * (1 - 0.6) * (1 - 0.1 * 13 / 14)
     assert probability(found, CONFIRM_MASK) == pytest.approx(expected)
     assert probability(found, ALL_MASK) == pytest.approx(0.9)
@@ -126,7 +126,7 @@ def test_a_confirm_after_an_alert_is_seen() -> None:
     assert probability(found, ALERT_MASK) == pytest.approx(1 - 0.2 * 0.85 * (1 - 0.1 / 14))
 
 
-def test_shares_are_among_the_branches_however_unlikely_they_are() -> None:
+def test_shares_are_relative_to_the_branches_even_if_all_are_unlikely() -> None:
     fork = {"none": -2000.0, "alert": -2001.0, "confirm": -2001.0}
     found = slot_probabilities([fork], "none")
     assert found is not None
@@ -144,7 +144,7 @@ def test_shares_are_among_the_branches_however_unlikely_they_are() -> None:
         ([logs(none=0.5, alert=0.2, confirm=0.3)], "something else"),
     ],
 )
-def test_forks_that_do_not_belong_to_an_answer_are_not_read(
+def test_forks_that_do_not_match_the_answer_give_none(
     forks: list[dict[str, float]], answer: str
 ) -> None:
     assert slot_probabilities(forks, answer) is None

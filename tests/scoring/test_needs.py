@@ -25,21 +25,21 @@ ALL = set(get_args(Need)) - META
         ([[("U", AO), ("U", 0)]], {"both stages", "confirms"}),
         ([[("U", SHO), ("U", 0)]], {"both stages", "alerts"}),
         ([[("U", AO | SHO)], [("U", SHO)]], {"unlabelled turns"}),
-        # Labels of rows on which no model is asked are no labels of user turns.
+        # Labels on Listener and continuation rows do not count.
         ([[("L", AO), ("U", 0), ("+", SHO)]], ALL - {"user turns", "unlabelled turns"}),
         ([[("L", AO)]], ALL),
         ([], ALL),
     ],
 )
-def test_what_a_corpus_lacks(dialogues: list[Any], lacking: set[Need]) -> None:
+def test_unmet_needs_of_a_corpus(dialogues: list[Any], lacking: set[Need]) -> None:
     corpus = make_corpus(dialogues)
-    told = {need: unmet(corpus, need) for need in get_args(Need)}
-    # Corpora here say nothing of timing and scenario.
-    assert {need for need, why in told.items() if why is not None} == lacking | META
-    assert all("tiny" in why and not why.endswith(".") for why in told.values() if why)
+    reasons = {need: unmet(corpus, need) for need in get_args(Need)}
+    # These corpora have no timing and scenario.
+    assert {need for need, why in reasons.items() if why is not None} == lacking | META
+    assert all("tiny" in why and not why.endswith(".") for why in reasons.values() if why)
 
 
-def test_a_single_dialogue_has_no_interval_because_it_has_no_spread() -> None:
+def test_a_single_dialogue_has_no_interval() -> None:
     runs = [run_of([[(AO, AO), (0, tag), (SHO, 0)]]) for tag in (AO, 0)]
     scored = evaluate(runs[0], draws=20)
     # One of three turns is right: the first.
@@ -53,6 +53,6 @@ def test_a_single_dialogue_has_no_interval_because_it_has_no_spread() -> None:
     compared = compare(runs, names=("a", "b"), permutations=10)
     assert compared.to_frame()[["low", "high"]].isna().all(axis=None)
     assert "the detectable difference is unknown" in compared.power_note
-    # Both dialogues match exactly, whichever are drawn: nothing moves.
+    # Both dialogues match exactly, so that all draws are equal.
     found = evaluate(run_of([[(AO, AO)], [(0, 0)]]), draws=20).estimate("exact_match")
     assert tuple(found) == pytest.approx((1, np.nan, np.nan), nan_ok=True)

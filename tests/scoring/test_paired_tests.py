@@ -16,7 +16,7 @@ from .made_runs import systems
 
 @pytest.mark.parametrize("level", ["turn", "dialogue", "confirm"])
 @pytest.mark.parametrize("zero", [0.0, 1.0])
-def test_differences_are_those_of_the_scores(level: Level, zero: float) -> None:
+def test_differences_equal_those_of_the_scores(level: Level, zero: float) -> None:
     first, second = systems(2, 25, 0, level)
     found = paired_tests(first, second, permutations=1, zero_division=zero)
     one, other = (scores(c.total, level=level, zero_division=zero) for c in (first, second))
@@ -25,14 +25,14 @@ def test_differences_are_those_of_the_scores(level: Level, zero: float) -> None:
 
 
 def column(tests: list[PairedTest], name: str) -> NDArray[np.float64]:
-    """One attribute of every test: micro F1, macro F1, then each label."""
+    """Returns one attribute of every test: micro F1, macro F1, then each label."""
     return np.array([getattr(test, name) for test in tests])
 
 
 def studentised(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """|d| over its standard error, of micro F1, macro F1 and each label; rows of (N, 16, 3).
+    """Computes |d| / SE(d) of micro F1, macro F1 and each label, from tallies of shape (N, 16, 3).
 
-    By the jackknife, dialogue by dialogue: to first order its pseudo-values are the influences.
+    The standard error uses the influence of each dialogue, the first-order jackknife.
     """
     columns = []
     for x in (a, b):
@@ -70,12 +70,12 @@ def test_p_equals_scipys_exact_permutation_test_on_few_dialogues() -> None:
         n_resamples=np.inf,
     )
     found = paired_tests(first, second, permutations=40_000, seed=1)
-    # 2^9 swaps are all that there are; ours are a sample of them with an error of about 0.0025.
+    # SciPy uses all 2^9 swaps. Our sample of them has a standard error of about 0.0025.
     assert 0.02 < exact.pvalue < 0.98
     assert found[0].p == pytest.approx(exact.pvalue, abs=0.01)
 
 
-def test_every_swap_is_counted_once_by_a_plain_loop() -> None:
+def test_p_values_equal_those_of_a_plain_loop() -> None:
     first, second = systems(2, 12, 2)
     found = paired_tests(first, second, permutations=50, seed=4)
     swaps = np.random.default_rng(4).integers(0, 2, size=(50, 12), dtype=np.uint8)
@@ -86,11 +86,11 @@ def test_every_swap_is_counted_once_by_a_plain_loop() -> None:
         moved = studentised(np.where(swap, other, one), np.where(swap, one, other))
         hits += moved >= observed - 1e-9
     p = (1 + hits) / 51
-    # Where no swap reaches a difference, p is a smaller tail of Student's distribution.
+    # If no swap reaches the difference, p is the smaller tail probability of Student's t.
     assert np.where(hits > 0, column(found, "p"), p) == pytest.approx(p)
 
 
-def test_the_standard_error_is_scipys_bootstrap_one() -> None:
+def test_the_standard_error_equals_that_of_scipys_bootstrap() -> None:
     first, second = systems(2, 80, 3)
 
     def difference(index: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
@@ -112,26 +112,26 @@ def test_the_standard_error_is_scipys_bootstrap_one() -> None:
     assert found[0].high == pytest.approx(theirs.confidence_interval.high, abs=0.012)
 
 
-def test_interval_and_test_never_contradict_each_other() -> None:
+def test_the_interval_excludes_zero_exactly_if_p_is_below_five_percent() -> None:
     pairs = [systems(2, size, seed) for seed in range(6) for size in (12, 40)]
     seen = set()
     for one, other in pairs:
         found = paired_tests(one, other, permutations=199, seed=1)
         low, high, p = (column(found, name) for name in ("low", "high", "p"))
-        told = ~np.isnan(low)
+        defined = ~np.isnan(low)
         outside = (low > 0) | (high < 0)
-        assert np.array_equal(outside[told], p[told] < 0.05)
-        seen |= set(outside[told].tolist())
+        assert np.array_equal(outside[defined], p[defined] < 0.05)
+        seen |= set(outside[defined].tolist())
     assert seen == {True, False}
 
 
-def test_a_clear_difference_has_the_smallest_p_there_is() -> None:
+def test_a_clear_difference_has_the_tail_probability_of_student() -> None:
     [weak] = systems(1, 100, 0)
     perfect = Counts("turn", weak.rows.copy())
     perfect.tallies[..., 0] += perfect.tallies[..., 2]
     perfect.tallies[..., 1:] = 0
     found = paired_tests(weak, perfect, permutations=999)
-    # No swap comes near: p is the tail of Student's distribution, below what swaps can show.
+    # No swap reaches the difference: p is the tail of Student's t, below 1 / (1 + permutations).
     t = found[0].difference / found[0].error
     assert found[0].p == pytest.approx(2 * student.sf(t, found[0].discordant - 1))
     assert found[0].p < 1 / 1000

@@ -1,4 +1,4 @@
-"""Flips between two runs, against SciPy, worked fractions and a loop over turns."""
+"""Agreement of two runs, compared with SciPy and a worked example."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def counts(found: dict[str, dict[str, Any]]) -> dict[str, tuple[int, int]]:
     return {name: (row["count"], row["of"]) for name, row in found.items()}
 
 
-def test_a_flip_is_a_difference_in_what_is_read() -> None:
+def test_a_flip_is_a_difference_of_predictions() -> None:
     one = [
         made("d1", 0, "none"),
         made("d1", 2, "alert_ongoing", predicted="alert_ongoing"),
@@ -53,10 +53,10 @@ def test_a_flip_is_a_difference_in_what_is_read() -> None:
         "other line": (2, 5),
         "same outcome": (4, 5),
         "same tags": (3, 5),
-        # The tags of the last turn agree, because neither answer could be read.
+        # The predictions for the last turn agree, because neither answer is usable.
         "neither read": (1, 5),
         "flipped turns": (3, 5),
-        # The one in the middle was asked something else, because of the flip before it.
+        # The middle turn had another prompt, because of the flip before it.
         "first flips": (2, 5),
         "flipped dialogues": (2, 2),
     }
@@ -70,7 +70,7 @@ def test_runs_over_different_dialogues_are_refused() -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(st.integers(1, 3000), st.data())
-def test_the_interval_is_scipys(of: int, data: st.DataObject) -> None:
+def test_the_interval_equals_scipys(of: int, data: st.DataObject) -> None:
     hits = data.draw(st.integers(0, of))
     value, low, high = rate(hits, of)
     side = "less" if hits == 0 else "greater" if hits == of else "two-sided"

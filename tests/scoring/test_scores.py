@@ -60,7 +60,7 @@ def test_every_score_equals_scikit_learns(
     assert result.jaccard == pytest.approx(jaccard, abs=1e-12)
 
 
-def test_worked_fractions() -> None:
+def test_scores_of_a_worked_example() -> None:
     # Turns: gold {AO}, {SHO}, {}, {SHO, DVP}; predicted {AO, SHO}, {SHO}, {}, {DVP}.
     # AO: tp 1. SHO: tp 1, fp 1, fn 1. DVP: tp 1. Together tp 3, fp 1, fn 1.
     counts = counted([AO, SHO, 0, SHO | DVP], [AO | SHO, SHO, 0, DVP], [0] * 4, 1)
@@ -84,7 +84,7 @@ def test_the_published_confirm_jaccard_rules_out_zero_for_empty_sets() -> None:
         assert 100 * scores(counts.total, level="confirm").jaccard == pytest.approx(best)
 
 
-def test_shares_of_no_units_are_undefined_and_confirm_level_has_fourteen_labels() -> None:
+def test_scores_without_units_are_undefined_and_confirm_level_has_fourteen_labels() -> None:
     result = scores(np.zeros((17, 3)), level="confirm")
     assert math.isnan(result.exact_match)
     assert math.isnan(result.jaccard)
@@ -94,7 +94,7 @@ def test_shares_of_no_units_are_undefined_and_confirm_level_has_fourteen_labels(
     assert result.f1.shape == (14,)
 
 
-def test_tables_write_the_name_of_every_score_as_words() -> None:
+def test_tables_have_a_title_for_every_score() -> None:
     assert (*OVERALL, *PER_LABEL) == SCORES
     assert [words(name) for name in ("micro_f1", "f1", "micro_f2")] == [
         "Micro F1",

@@ -18,7 +18,7 @@ from .made_runs import AO, DVP, SHO, make_corpus, make_predictions
 
 @pytest.fixture(scope="module")
 def runs() -> list[Predictions]:
-    """Thirty dialogues with every quirk: an orphan, a repeated label, a rare label."""
+    """Four runs over thirty dialogues with an orphan, a repeated label and a rare label."""
     quirky = [("U", AO), ("L", SHO), ("U", AO), ("U", SHO), ("U", 0)]
     corpus = make_corpus([quirky, [("U", DVP), ("U", 0)], *[[("U", AO), ("U", 0)]] * 28])
     chance = np.random.default_rng(3)
@@ -32,21 +32,21 @@ def runs() -> list[Predictions]:
     return [make_predictions(corpus, m, outcomes, name=n) for n, m in named.items()] + [mute]
 
 
-def test_every_variant_scores_what_evaluate_scores(runs: list[Predictions]) -> None:
+def test_every_variant_equals_evaluate_with_its_conventions(runs: list[Predictions]) -> None:
     frame = sensitivity(runs)
     values = frame.set_index(["convention", "score", "system"])["value"]
     default = values["Default"]
     for variant in VARIANTS:
         if variant.first or variant.frequent:
             continue
-        # Of the last run no answer can be read, and excluding all of them leaves nothing.
+        # The last run has only unusable answers; excluding them leaves nothing to score.
         for run in runs[:-1]:
             scored = evaluate(run, conventions=variant.conventions, draws=0)
             for score in OVERALL:
                 place = (score, run.record.name)
                 # A score has rows only if the variant changes it for some run.
-                told = values.get((variant.name, *place), default[place])
-                assert told == pytest.approx(float(scored.estimate(score).value))
+                value = values.get((variant.name, *place), default[place])
+                assert value == pytest.approx(float(scored.estimate(score).value))
     before = [default[place] for place in zip(frame["score"], frame["system"], strict=True)]
     assert frame["change"].to_numpy() == pytest.approx(frame["value"] - before, nan_ok=True)
     changed = frame[frame["change"] != 0]["convention"].unique().tolist()
@@ -57,26 +57,26 @@ def test_every_variant_scores_what_evaluate_scores(runs: list[Predictions]) -> N
     assert not sensitivity(usable)["convention"].str.startswith("Unusable").any()
 
 
-def test_pairs_that_change_order_are_counted_once(runs: list[Predictions]) -> None:
+def test_pairs_of_systems_that_change_order_are_counted_once(runs: list[Predictions]) -> None:
     frame = sensitivity(runs)
     for (_, score), rows in frame.groupby(["convention", "score"]):
         after, change = rows["value"].tolist(), rows["change"].tolist()
         before = [value - moved for value, moved in zip(after, change, strict=True)]
-        turned = sum(
+        changed_order = sum(
             (before[a] - before[b]) * (after[a] - after[b]) < -1e-12
             for a in range(len(runs))
             for b in range(a)
         )
-        assert set(rows["turned_round"]) == {turned}, score
+        assert set(rows["turned_round"]) == {changed_order}, score
 
 
-def test_labels_counted_once_and_frequent_labels_are_those_by_hand(runs: list[Predictions]) -> None:
+def test_first_and_frequent_labels_equal_a_count_by_hand(runs: list[Predictions]) -> None:
     corpus = runs[0].corpus
     run = make_predictions(corpus, [AO, AO, SHO, SHO, DVP, 0, *[0, AO] * 28])
     frame = sensitivity([run])
     values = frame.set_index(["convention", "score"])["value"]
-    # Without repeats the first two dialogues are right: 3 of 31 gold labels are found, and 28
-    # alerts come on the wrong turn. With the repeats there is one alert more on both sides.
+    # Without repeats, 3 of 31 gold labels are found, those of the first two dialogues, and 28
+    # alerts are false positives. Repeats add one true positive and one false positive.
     once = values["A label counts once per dialogue"]
     assert (once["micro_recall"], once["micro_precision"]) == pytest.approx((3 / 31, 3 / 31))
     plain = values["Default"]

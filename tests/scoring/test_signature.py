@@ -30,19 +30,19 @@ LINE = (
 )
 
 
-def test_the_short_form_is_one_documented_line() -> None:
+def test_the_short_form_is_the_documented_line() -> None:
     assert str(ONE) == LINE
 
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Signature)])
-def test_every_part_shows_in_both_forms_and_keeps_runs_from_being_compared(field: str) -> None:
+def test_every_field_is_in_both_forms_and_prevents_comparison(field: str) -> None:
     words = {"orphans": "count", "unparsed": "none", "macro_f1": "harmonic"}
     value = getattr(ONE, field)
     changed = words.get(field, "changed") if isinstance(value, str) else value + 7
     other = replace(ONE, **{field: changed})
     assert str(other) != str(ONE)
     assert other.long() != ONE.long()
-    # How answers were decoded is a property of the system, and no reason to refuse.
+    # Decoding is a property of the system and does not prevent comparison.
     if field == "decoding":
         both = "+".join(sorted([value, changed]))
         assert require_comparable("ab", [ONE, other]) == replace(ONE, decoding=both)
@@ -51,7 +51,7 @@ def test_every_part_shows_in_both_forms_and_keeps_runs_from_being_compared(field
         require_comparable("ab", [ONE, other])
 
 
-def test_rows_that_differ_give_a_list_and_rows_that_agree_a_line() -> None:
+def test_different_signatures_become_a_list_and_equal_ones_a_string() -> None:
     both = pd.DataFrame({"signature": ["a", "b", "a", None]})
     assert signed(both).attrs["signature"] == ["a", "b"]
     assert signed(both[:1].copy()).attrs["signature"] == "a"

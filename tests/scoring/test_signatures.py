@@ -1,4 +1,4 @@
-"""Every analysis of runs gives a frame that carries its signature and holds nothing but numbers."""
+"""The frame of every analysis has its signature and numeric columns."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def compared(runs: list[Predictions]) -> cradle_lib.scoring.compare.Comparison:
 
 @pytest.fixture(scope="module")
 def runs() -> list[Predictions]:
-    """Three runs that ship, the last one with the probabilities of its answers."""
+    """Three shipped runs; the last one has stored probabilities."""
     chosen = ["smollm2-135m-tuned", "smollm2-135m-probe", "smollm2-135m-tuned-constrained"]
     return stored_runs(load_corpus("surrogate"), chosen)
 
 
 @pytest.mark.parametrize("name", ANALYSES)
-def test_a_frame_carries_its_signature(name: str, runs: list[Predictions]) -> None:
+def test_the_frame_of_an_analysis_has_its_signature(name: str, runs: list[Predictions]) -> None:
     frame = ANALYSES[name](runs)
-    told = frame.attrs["signature"]
-    lines = [told] if isinstance(told, str) else told
+    signature = frame.attrs["signature"]
+    lines = [signature] if isinstance(signature, str) else signature
     assert lines
     for line in lines:
         assert line.startswith("cradle|lvl:")
@@ -59,5 +59,5 @@ def test_a_frame_carries_its_signature(name: str, runs: list[Predictions]) -> No
         assert set(frame["signature"]) == set(lines)
     numbers = {"value", "low", "high"} & set(frame.columns)
     assert all(pd.api.types.is_numeric_dtype(frame[column]) for column in numbers)
-    # A copy or a part keeps it.
-    assert frame[frame.index < 1].attrs["signature"] == told
+    # Slices keep the signature.
+    assert frame[frame.index < 1].attrs["signature"] == signature

@@ -1,4 +1,4 @@
-"""Scores of parts of a corpus, compared with the corpus of these dialogues alone."""
+"""Scores of subgroups, compared with a corpus of only these dialogues."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run() -> Predictions:
     ("by", "order"),
     [("timing", ["early", "mid", "late"]), ("scenario", ["S1", "S2"]), ("length", None)],
 )
-def test_a_part_of_dialogues_scores_like_the_corpus_of_these_dialogues(
+def test_a_subgroup_scores_like_a_corpus_of_its_dialogues(
     run: Predictions, by: By, order: list[str] | None
 ) -> None:
     found = subgroups(run, by, draws=0)
@@ -58,7 +58,7 @@ def test_a_part_of_dialogues_scores_like_the_corpus_of_these_dialogues(
 
 
 @pytest.mark.parametrize("by", ["position", "stage"])
-def test_turns_and_stages_divide_the_labels_without_rest(run: Predictions, by: By) -> None:
+def test_positions_and_stages_partition_the_labels(run: Predictions, by: By) -> None:
     found, whole = subgroups(run, by, draws=0), evaluate(run, draws=0)
     parts = found.drop_duplicates("part")
     assert parts["support"].sum() == sum(whole.support.values())
@@ -68,13 +68,13 @@ def test_turns_and_stages_divide_the_labels_without_rest(run: Predictions, by: B
         assert parts["part"].iloc[0].startswith("User turn 1")
 
 
-def test_the_whole_corpus_as_one_part_has_the_interval_of_the_whole(run: Predictions) -> None:
+def test_one_subgroup_with_all_dialogues_has_the_interval_of_the_corpus(run: Predictions) -> None:
     one = replace(run, corpus=replace(run.corpus, meta={"scenario": ["S1"] * 60}))
     found = subgroups(one, "scenario", draws=300)
     scored = evaluate(run, draws=300)
     expected = [tuple(scored.estimate(name)) for name in MEASURES]
     assert found[["value", "low", "high"]].to_numpy() == pytest.approx(np.array(expected))
-    # A corpus that does not know the parts has no rows, and the same columns.
+    # Without metadata, the frame has no rows and the same columns.
     empty = subgroups(one, "timing", draws=0)
     assert empty.columns.tolist() == found.columns.tolist()
     assert not len(empty)

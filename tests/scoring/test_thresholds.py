@@ -1,4 +1,4 @@
-"""What stored probabilities are worth, against scikit-learn."""
+"""Thresholds and calibration of stored probabilities, compared with scikit-learn."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ GOLD = [0, BITS["alert_ongoing"], BITS["confirm_SH_past"], 3]
 
 
 def made(rows: list[list[tuple[int, Stored | None]]], name: str = "tiny") -> Predictions:
-    """A run over dialogues of (gold mask, forks and answer) turns."""
+    """Makes a run from turns of (gold mask, forks and answer)."""
     corpus = replace(make_corpus([[("U", gold) for gold, _ in turns] for turns in rows]), name=name)
     stored = [answer or (None, "none") for turns in rows for _, answer in turns]
     run = make_predictions(corpus, [parse(answer) for _, answer in stored])
@@ -47,13 +47,13 @@ def made(rows: list[list[tuple[int, Stored | None]]], name: str = "tiny") -> Pre
 
 
 def silent(none: float, alert: float, confirm: float) -> Stored:
-    """An answer ``none``, with the shares of the three branches."""
+    """Makes an answer ``none`` with the probabilities of the three branches."""
     shares = {"none": none, "alert": alert, "confirm": confirm}
     return [{branch: math.log(share) for branch, share in shares.items()}], "none"
 
 
 def alert(none: float, ongoing: float, end: float) -> Stored:
-    """An answer ``alert_ongoing``."""
+    """Makes an answer ``alert_ongoing``."""
     forks = [
         {"none": none, "alert": 0.8 * (1 - none), "confirm": 0.2 * (1 - none)},
         {"ongo": ongoing, "past": 1 - ongoing},
@@ -77,7 +77,7 @@ Rows = list[list[tuple[int, Stored | None]]]
 
 
 def arrays(rows: Rows, wanted: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Whether each turn with forks is positive, is predicted, and its chance."""
+    """Returns for each turn with forks: positive in gold, predicted, and its probability."""
     mask = (STAGES | BITS)[wanted]
     kept = [(gold, each) for row in rows for gold, each in row if each is not None]
     read = [slot_probabilities(*each) for _, each in kept]
@@ -90,7 +90,7 @@ def arrays(rows: Rows, wanted: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @settings(deadline=None, max_examples=10)
 @given(dialogues)
-def test_every_point_of_a_curve_is_scikit_learns(rows: Rows) -> None:
+def test_every_point_of_a_curve_equals_scikit_learns(rows: Rows) -> None:
     run = made(rows)
     curves, chosen = thresholds([run]), chosen_thresholds([run], recalls=(0.5,), draws=0)
     for wanted in STAGES:
@@ -116,7 +116,7 @@ def test_every_point_of_a_curve_is_scikit_learns(rows: Rows) -> None:
 
 @settings(deadline=None, max_examples=10)
 @given(dialogues, st.sampled_from([*STAGES, "alert_ongoing", "confirm_SH_past"]))
-def test_areas_and_brier_scores_are_scikit_learns(rows: Rows, wanted: str) -> None:
+def test_areas_and_brier_scores_equal_scikit_learns(rows: Rows, wanted: str) -> None:
     # A label that occurs has at least 20 positive turns.
     rows = rows * 20
     positive, _, chances = arrays(rows, wanted)
@@ -160,7 +160,7 @@ def sample(seed: int, size: int = 25, name: str = "tiny") -> tuple[Rows, Predict
     return rows, made(rows, name)
 
 
-def test_tenths_are_those_of_scikit_learn() -> None:
+def test_calibration_bins_equal_those_of_scikit_learn() -> None:
     rows, run = sample(2, size=60)
     frame = reliability([run], draws=50)
     for wanted in STAGES:
@@ -170,11 +170,11 @@ def test_tenths_are_those_of_scikit_learn() -> None:
         assert part["value"].tolist() == pytest.approx(share.tolist())
         assert part["chance"].tolist() == pytest.approx(mean.tolist())
         assert part["size"].sum() == len(positive)
-        # A tenth without any positive turn has no interval.
+        # A bin without positive turns has no interval.
         assert ((part["low"] <= part["value"]) | (part["value"] == 0)).all()
 
 
-def test_a_threshold_is_chosen_on_dev_and_scored_elsewhere() -> None:
+def test_a_threshold_is_chosen_on_dev_and_scored_on_test() -> None:
     rows, run = sample(4)
     others, dev = sample(5, name="dev")
     found = chosen_thresholds([run], [dev], draws=20)
@@ -192,7 +192,7 @@ def test_a_threshold_is_chosen_on_dev_and_scored_elsewhere() -> None:
         chosen_thresholds([run], [run], draws=0)
 
 
-def test_turns_without_readable_choices_are_left_out() -> None:
+def test_turns_without_usable_choices_are_left_out() -> None:
     wrong = ([{"none": -1.0, "alert": -2.0}], "alert_past")
     run = made(
         [[(1, silent(0.5, 0.3, 0.2)), (2, None), (2, wrong)], [(0, silent(0.9, 0.05, 0.05))]]

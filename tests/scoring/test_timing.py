@@ -1,4 +1,4 @@
-"""Timing against scikit-learn, SciPy's and mir_eval's matchings, statsmodels and worked cases."""
+"""Timing, compared with the matchings of SciPy and mir_eval, statsmodels and worked examples."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def frame() -> pd.DataFrame:
 
 
 def numbers(frame: pd.DataFrame, view: str, scope: str = "any", **where: Any) -> dict[str, float]:
-    """The values of a view by their measure."""
+    """Returns the values of a view by measure."""
     frame = frame[(frame["view"] == view) & (frame["scope"] == scope)]
     for column, content in where.items():
         frame = frame[frame[column] == content]
@@ -44,7 +44,7 @@ def numbers(frame: pd.DataFrame, view: str, scope: str = "any", **where: Any) ->
 
 @settings(deadline=None, max_examples=100)
 @given(places, places, sides, sides)
-def test_matches_are_those_of_a_general_algorithm_and_of_onsets_in_music(
+def test_matches_equal_those_of_scipy_and_mir_eval(
     gold: list[int], predicted: list[int], early: float, late: float
 ) -> None:
     found = match(gold, predicted, early=early, late=late)
@@ -55,7 +55,7 @@ def test_matches_are_those_of_a_general_algorithm_and_of_onsets_in_music(
     largest = maximum_bipartite_matching(csr_array(np.array(fits, dtype=np.int8)))
     assert found == (largest >= 0).sum()
     if early == late < math.inf:
-        # A maximum matching of note onsets at most `window` apart (Raffel et al. 2014).
+        # mir_eval matches note onsets within a window (Raffel et al. 2014).
         events = (np.array(side, dtype=float) for side in (gold, predicted))
         assert found == len(mir_eval.util.match_events(*events, early))
 
@@ -81,8 +81,8 @@ def test_a_curve_starts_at_turn_level_and_ends_at_dialogue_level(turns: Turns) -
     assert first_only(run.corpus.gold, run.corpus.dialogue_of).tolist() == firsts
 
 
-def test_onsets_and_delays_are_those_counted_by_hand(frame: pd.DataFrame) -> None:
-    # Six onsets: AO one turn late; SHO on time, premature, one turn late; DVP on time; AO never.
+def test_onsets_and_delays_equal_a_count_by_hand(frame: pd.DataFrame) -> None:
+    # Six onsets: AO one turn late; SHO on time, premature and one turn late; DVP on time; AO never.
     assert numbers(frame, "onset") == pytest.approx(
         {"premature": 1 / 6, "on_time": 2 / 6, "late": 2 / 6, "never": 1 / 6, "median_delay": 1}
     )
@@ -96,7 +96,7 @@ def test_onsets_and_delays_are_those_counted_by_hand(frame: pd.DataFrame) -> Non
     assert set(frame[frame["unit"] == "share"]["value"].between(0, 1)) == {True}
 
 
-def test_what_is_nowhere_gold_has_no_number() -> None:
+def test_measures_of_labels_that_are_never_gold_are_undefined() -> None:
     frame = timing(run_of([[(SHO, SHO), (0, AO)], [(0, 0), (0, 0)]]), draws=0)
     alerts = frame[frame["scope"] == "alert"]
     assert (alerts["support"] == 0).all()
@@ -106,7 +106,7 @@ def test_what_is_nowhere_gold_has_no_number() -> None:
 
 @settings(deadline=None, max_examples=20)
 @given(dialogues)
-def test_the_curve_of_detection_is_the_cumulative_incidence_of_statsmodels(turns: Turns) -> None:
+def test_the_detection_curve_equals_the_cumulative_incidence_of_statsmodels(turns: Turns) -> None:
     premature, times = [], []
     for dialogue in turns:
         for bit in BITS.values():
@@ -125,12 +125,12 @@ def test_the_curve_of_detection_is_the_cumulative_incidence_of_statsmodels(turns
     on_time, never = times.count(0), times.count(None)
     counts = [len(premature), on_time, len(times) - on_time - never, never]
     assert onset_outcomes(total) == pytest.approx(np.array(counts) / onsets)
-    # Event 1 is a prediction after k turns, counted from 1 there; the two other final states are
-    # event 2 (before any that counts) and event 3 (after the last turn). None is censored.
+    # Event 1 is a prediction with delay k, at time k + 2. The competing events are 2 (premature, at
+    # time 1) and 3 (never, after the last turn). Nothing is censored.
     late = [delay + 2 for delay in times if delay is not None]
     when = [1] * len(premature) + late + [longest + 2] * never
     what = [2] * len(premature) + [1] * len(late) + [3] * never
-    # Its standard errors, which are not looked at, divide by those still at risk.
+    # The standard errors, which are not used, divide by the number at risk.
     with np.errstate(divide="ignore", invalid="ignore"):
         theirs = CumIncidenceRight(when, what)
     for d in range(longest):

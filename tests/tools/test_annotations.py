@@ -1,4 +1,4 @@
-"""The surrogate annotations: they end in the shipped gold and in the published outcomes."""
+"""The surrogate annotations lead to the shipped gold labels and the published outcomes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def published(key: str) -> float:
     return published_table()[key].value
 
 
-def stated(key: str) -> float:
+def annotation_value(key: str) -> float:
     return published(f"annotation.{key}")
 
 
@@ -52,9 +52,9 @@ def test_adjudicating_gives_exactly_the_shipped_gold(
     assert result.corpus().fingerprint == surrogate.fingerprint
 
 
-def test_every_dialogue_ends_as_the_paper_counts(result: Adjudication) -> None:
-    stated = {o: published(f"adjudication.{key}") for o, key in OUTCOME_KEYS.items()}
-    assert stated == result.counts
+def test_outcomes_have_the_published_counts(result: Adjudication) -> None:
+    expected = {o: published(f"adjudication.{key}") for o, key in OUTCOME_KEYS.items()}
+    assert expected == result.counts
     exact, resolved = result.counts[Outcome.EXACT], result.counts[Outcome.RESOLVED]
     assert published("adjudication.turn_mismatch") == 600 - exact
     assert published("adjudication.final_mismatch") == 600 - exact - resolved
@@ -68,28 +68,30 @@ def measured(shipped: Annotations, team: str, number: int, units: Units) -> pd.D
 @pytest.mark.parametrize(("team", "number"), GROUPS)
 def test_agreement_is_in_the_published_ranges(shipped: Annotations, team: str, number: int) -> None:
     found = measured(shipped, team, number, "all").loc[("exact_match", ALL_LABELS), "value"]
-    assert 100 * found == pytest.approx(stated(f"team{team}_round1_exact_match"), abs=1)
+    assert 100 * found == pytest.approx(annotation_value(f"team{team}_round1_exact_match"), abs=1)
     found = measured(shipped, team, number, "labelled")
     kappa = found.loc[("kappa", ALL_LABELS), "value"]
-    assert stated("kappa_low") <= kappa <= stated("kappa_high")
+    assert annotation_value("kappa_low") <= kappa <= annotation_value("kappa_high")
     of_labels = found.loc["jaccard"]
     jaccard = of_labels["value"]
     for label in ("alert_ongoing", "alert_past"):
-        low, high = (stated(f"team{team}_alert_jaccard_{end}") for end in ("low", "high"))
+        low, high = (annotation_value(f"team{team}_alert_jaccard_{end}") for end in ("low", "high"))
         assert low <= jaccard[label] <= high
     times = of_labels[["both", "one", "other"]].sum(axis=1)
     given = [LABELS[i] for i in CLEAR if times[LABELS[i]]]
     assert len(given) >= 10
     for label in given:
-        low, high = (stated(f"team{team}_confirm_jaccard_{end}") for end in ("low", "high"))
+        low, high = (
+            annotation_value(f"team{team}_confirm_jaccard_{end}") for end in ("low", "high")
+        )
         assert low <= round(jaccard[label], 2) <= high
     assert jaccard["confirm_SI_passive_ongoing"] == pytest.approx(
-        stated("si_passive_jaccard"), abs=0.03
+        annotation_value("si_passive_jaccard"), abs=0.03
     )
 
 
 @pytest.mark.shipped
-def test_the_builder_makes_the_shipped_bytes(tmp_path: Path, shipped: Annotations) -> None:
+def test_the_generator_reproduces_the_shipped_bytes(tmp_path: Path, shipped: Annotations) -> None:
     (tmp_path / "round9-Z.json.gz").write_bytes(b"of an older study")
     assert build_annotations(tmp_path).entries == shipped.entries
     names = sorted(path.name for path in SHIPPED.iterdir() if path.suffix != ".md")

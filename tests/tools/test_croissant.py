@@ -1,4 +1,4 @@
-"""The surrogate is a data set for the tools that people have: Hugging Face and Croissant."""
+"""The surrogate can be loaded by Hugging Face datasets and Croissant."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_description_has_the_checksums_and_columns_of_the_files() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_croissants_own_tool_finds_it_valid_and_reads_the_rows() -> None:
+def test_croissants_own_tool_validates_the_metadata_and_reads_the_rows() -> None:
     mlcroissant = pytest.importorskip("mlcroissant")
     found = mlcroissant.Dataset(jsonld=croissant.FILE)
     assert not found.metadata.ctx.issues.errors
@@ -39,7 +39,7 @@ def test_croissants_own_tool_finds_it_valid_and_reads_the_rows() -> None:
     ] == [(row["turn_id"], row["text"], row["labels"]) for row in rows]
 
 
-def test_the_folder_is_loaded_by_datasets_without_a_network(tmp_path: Path) -> None:
+def test_hugging_face_datasets_loads_the_folder_without_a_network(tmp_path: Path) -> None:
     code = (
         "import socket, json\n"
         "def refuse(*a, **k): raise OSError('no network')\n"

@@ -10,7 +10,7 @@ from cradle_lib import interval_coverage
 from tools.interval_coverage import FILE, write
 
 
-def test_few_gold_labels_are_covered_by_wilson_and_not_by_percentiles() -> None:
+def test_rare_labels_are_covered_by_wilson_and_not_by_percentile_intervals() -> None:
     table = interval_coverage()
     alone = table[table["per_dialogue"] == 1].pivot(index="gold", columns="method", values="value")
     assert alone["wilson"].between(0.93, 0.98).all()
@@ -21,6 +21,6 @@ def test_few_gold_labels_are_covered_by_wilson_and_not_by_percentiles() -> None:
 
 
 @pytest.mark.shipped
-def test_the_shipped_table_is_made_by_the_program(tmp_path: Path) -> None:
+def test_the_program_reproduces_the_shipped_table(tmp_path: Path) -> None:
     write(tmp_path / FILE.name)
     assert (tmp_path / FILE.name).read_bytes() == FILE.read_bytes()

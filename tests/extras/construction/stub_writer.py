@@ -1,4 +1,4 @@
-"""A writer that obeys the prompt: what a server answers in tests."""
+"""Answers of a stub writer that follows the prompt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TURNS = {"early": 3, "mid": 7, "late": 11}
 
 
 def part(prompt: str, title: str) -> str:
-    """The line below a title of the prompt."""
+    """Returns the line below a heading of the prompt."""
     found = re.search(rf"# {title}[^\n]*\n([^\n]*)", prompt)
     assert found, title
     return found[1]
@@ -26,7 +26,7 @@ def is_repair(prompt: str) -> bool:
 
 
 def good(prompt: str) -> str:
-    """A valid training dialogue for a prompt: the same for the same prompt, and like no other."""
+    """Returns a valid training dialogue that depends only on the prompt."""
     rng = random.Random(hashlib.sha256(prompt.encode()).hexdigest())
     labels, phase = part(prompt, "The labels of"), part(prompt, "The phase")
     lines = []

@@ -1,4 +1,4 @@
-"""Posts to corpus: every plan ends somewhere, through a real SDK and a service that fails."""
+"""Construction of a corpus from posts, with a real SDK and a service that fails."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ CALM = Posts(
 )
 
 
-def written(
+def construct_with(
     posts: Posts, out: Path, write: Callable[[str, int], str | Reply | bytes], **options: Any
 ) -> Construction:
-    """Has a service write dialogues; ``write`` gets the prompt and the number of the call."""
+    """Runs construction with a service; ``write`` gets the prompt and the number of the call."""
     seen: list[dict[str, Any]] = []
 
     def reply(call: int) -> Reply | bytes:
@@ -45,7 +45,7 @@ def written(
 
 
 @pytest.mark.parametrize(("kind", "chosen"), [("training", None), ("annotated", FEW)])
-def test_the_phrase_bank_writes_all_posts_and_the_corpus_is_read_as_it_is(
+def test_the_phrase_bank_writes_all_posts_and_the_corpus_can_be_loaded(
     tmp_path: Path, kind: Any, chosen: Posts | None
 ) -> None:
     made = construct(chosen, kind=kind, out=tmp_path)
@@ -66,8 +66,8 @@ def test_the_phrase_bank_writes_all_posts_and_the_corpus_is_read_as_it_is(
 def test_a_service_that_fails_in_every_way_loses_no_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hurry = RetryPolicy(attempts=4, base=0.0, connect=0.0)
-    monkeypatch.setattr(RetryPolicy, "of", classmethod(lambda *_: hurry))
+    no_waiting = RetryPolicy(attempts=4, base=0.0, connect=0.0)
+    monkeypatch.setattr(RetryPolicy, "of", classmethod(lambda *_: no_waiting))
     trouble: list[Reply | bytes] = [error(429), error(500), b"", error(529)]
     texts = [post.text[:40] for post in FEW]
 
@@ -84,20 +84,20 @@ def test_a_service_that_fails_in_every_way_loses_no_plan(
             return good(prompt)[:300]
         return good(prompt)
 
-    frame = written(FEW, tmp_path, write).to_frame()
+    frame = construct_with(FEW, tmp_path, write).to_frame()
     assert frame["status"].tolist() == ["failed", "failed", "rejected", *["accepted"] * 5]
     assert frame["reason"].iloc[2] == "no dialogue lines"
     assert frame["attempts"].tolist() == [0, 0, 3, 2, 1, 1, 1, 1]
 
 
-def test_a_repair_holds_the_attempt_and_the_validator_s_words(tmp_path: Path) -> None:
+def test_a_repair_prompt_contains_the_attempt_and_the_findings(tmp_path: Path) -> None:
     prompts: list[str] = []
 
     def write(prompt: str, _: int) -> str:
         prompts.append(prompt)
         return good(prompt) if is_repair(prompt) else f"Sure:\n{good(prompt)}"
 
-    made = written(FEW, tmp_path, write)
+    made = construct_with(FEW, tmp_path, write)
     assert made.to_frame()["attempts"].tolist() == [2] * len(FEW)
     first = next(prompt for prompt in prompts if is_repair(prompt))
     assert "Sure:\nUser: " in first
@@ -106,12 +106,12 @@ def test_a_repair_holds_the_attempt_and_the_validator_s_words(tmp_path: Path) ->
     assert max(len(prompt.encode()) for prompt in prompts) <= max(sizes.values())
 
 
-def test_local_weights_write_one_after_the_other_and_may_write_long() -> None:
+def test_a_local_writer_uses_the_reference_engine_and_a_long_token_limit() -> None:
     local = writer_model("hf:org/name", max_new_tokens=10)
     assert local.engine == "reference"
     assert local.decoding is not None
     assert local.decoding.max_new_tokens == 10
-    # An entry's own limit is that of a label.
+    # The registry's own limit is enough for labels only.
     decoding = writer_model("smollm2-135m-openai").decoding
     assert decoding is not None
     assert decoding.max_new_tokens == 1500
@@ -124,19 +124,17 @@ def test_a_copy_of_an_accepted_dialogue_is_rejected(tmp_path: Path) -> None:
         said.append(good(prompt))
         return said[0]
 
-    made = written(CALM, tmp_path, write, attempts=1)
+    made = construct_with(CALM, tmp_path, write, attempts=1)
     assert made.to_frame()["status"].tolist() == ["accepted", "rejected", "rejected"]
     assert set(made.to_frame()["reason"].iloc[1:]) == {"near-duplicate"}
-    again = written(CALM, tmp_path / "again", write, attempts=1, against=[made.corpus])
+    again = construct_with(CALM, tmp_path / "again", write, attempts=1, against=[made.corpus])
     assert again.counts["rejected"] == 3
     assert not (tmp_path / "again" / "corpus.parquet").exists()
     with pytest.raises(CorpusError, match="was accepted"):
         _ = again.corpus
 
 
-def test_text_leaves_the_machine_only_with_a_yes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_posts_are_sent_only_with_consent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
     asked: list[str] = []
     options = Options(consent=asked.append)  # type: ignore[arg-type]
@@ -145,7 +143,7 @@ def test_text_leaves_the_machine_only_with_a_yes(
     assert "8 posts of posts will be sent to api.openai.com" in asked[0]
 
 
-def test_what_can_t_write_is_refused(tmp_path: Path) -> None:
+def test_invalid_writers_and_plans_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match=r"can.t write dialogues"):
         construct(FEW, writer="keyword", out=tmp_path)
     with pytest.raises(CorpusError, match="must be stored"):
@@ -154,7 +152,7 @@ def test_what_can_t_write_is_refused(tmp_path: Path) -> None:
         construct(FEW, plans=plan_dialogues([Post("other", "", "Text.", 0)]))
 
 
-def test_a_writing_goes_on_where_it_was_and_ends_after_its_attempts() -> None:
+def test_a_stored_writing_resumes_and_ends_after_its_attempts() -> None:
     post = FEW.items[0]
     [plan] = plan_dialogues([post])
     writing = Writing(plan, post, attempts=2)
@@ -167,5 +165,5 @@ def test_a_writing_goes_on_where_it_was_and_ends_after_its_attempts() -> None:
     assert again.prompt.key == writing.prompt.key
     made.append(again.answer(Answer(good(again.prompt.text))))
     assert made[1].outcome is Outcome.OK
-    whole = Writing(plan, post, attempts=2, stored=made)
-    assert (whole.remaining, whole.draft) == (0, again.draft)
+    complete = Writing(plan, post, attempts=2, stored=made)
+    assert (complete.remaining, complete.draft) == (0, again.draft)

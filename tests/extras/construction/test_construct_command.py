@@ -1,4 +1,4 @@
-"""``cradle construct`` as a user meets it."""
+"""The command ``cradle construct``."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def test_dialogues_are_written_and_checked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "mistake", [("--kind", "other"), ("--writer", "keyword"), ("--posts", "none.csv")]
 )
-def test_a_mistake_is_an_error_of_the_project(tmp_path: Path, mistake: tuple[str, str]) -> None:
+def test_an_invalid_option_is_a_cradle_error(tmp_path: Path, mistake: tuple[str, str]) -> None:
     found = invoke("construct", "write", "--out", tmp_path, *mistake)
     assert isinstance(found.exception, CradleError)

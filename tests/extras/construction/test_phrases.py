@@ -1,4 +1,4 @@
-"""Phrases become text: slots, the builder's bytes, and how a text is finished."""
+"""The phrase bank: alternatives, slots, reproducible bytes, and the cleaning of text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_alternatives_nest_and_contain_slots(picks: list[int], form: str) -> Non
     assert not picks
 
 
-def test_a_kept_slot_stays_and_the_listener_has_its_own_form(tmp_path: Path) -> None:
+def test_a_repeated_slot_keeps_its_value_and_the_listener_has_another_form(tmp_path: Path) -> None:
     values = "".join(f"my {i} => your {i}\n" for i in range(50))
     (tmp_path / "some.txt").write_text(f"[slot.who]\n{values}[say]\n{{@who}}, {{@who}}\n")
     bank = Bank.load(tmp_path)
@@ -39,7 +39,7 @@ def test_a_kept_slot_stays_and_the_listener_has_its_own_form(tmp_path: Path) -> 
 
 @pytest.mark.shipped
 def test_a_rebuild_in_another_process_gives_the_shipped_bytes(tmp_path: Path) -> None:
-    # The hash seed changes the order of sets and, were they used, of dictionaries' keys.
+    # Another hash seed changes the iteration order of sets.
     code = "from pathlib import Path; from tools.surrogate.__main__ import build_surrogate; "
     subprocess.run(
         [sys.executable, "-c", f"{code}build_surrogate(Path({str(tmp_path)!r}))"],
@@ -68,5 +68,5 @@ def test_a_bank_that_is_too_small_is_one_clear_error(tmp_path: Path) -> None:
         ("so... i don't know", "So... I don't know."),
     ],
 )
-def test_finish_sets_blanks_articles_and_capitals_right(rough: str, fine: str) -> None:
+def test_finish_corrects_spaces_articles_and_capitals(rough: str, fine: str) -> None:
     assert finish(rough) == fine

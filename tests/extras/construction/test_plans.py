@@ -1,4 +1,4 @@
-"""Plans: what is drawn, what the mapping allows, and the file that people change."""
+"""Plans: drawing, scenarios that fit the labels, and the editable file."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_scenario_fits_all_labels() -> None:
         (" confirm SI_passive.ongoing", ""),
     ],
 )
-def test_plans_come_back_from_their_file_unless_it_is_damaged(
+def test_plans_survive_a_round_trip_and_damaged_rows_are_refused(
     tmp_path: Path, old: str, new: str
 ) -> None:
     path = tmp_path / "plans.csv"

@@ -1,4 +1,4 @@
-"""Posts: what is read, and what is refused with one clear sentence."""
+"""Posts: reading, and messages about invalid ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_same_posts_are_read_from_each_format(tmp_path: Path, ending: str) -
         ([GOOD, GOOD], "row 1: post a: the id occurs twice"),
     ],
 )
-def test_what_is_no_post_is_refused_with_its_row(
+def test_an_invalid_post_is_refused_with_its_row(
     tmp_path: Path, rows: list[dict[str, object]], message: str
 ) -> None:
     with pytest.raises(CorpusError, match=message):
@@ -55,7 +55,7 @@ def test_what_is_no_post_is_refused_with_its_row(
 
 @settings(max_examples=20)
 @given(st.sets(st.sampled_from(sorted(BENCH_LABELS))), st.sampled_from(["; ", ",", " | "]))
-def test_labels_are_read_under_all_their_names(names: set[str], separator: str) -> None:
+def test_labels_can_be_given_by_each_of_their_names(names: set[str], separator: str) -> None:
     confirms = [BENCH_LABELS[name] for name in sorted(names)]
     expected = labels.mask_of(confirms)
     assert post_mask(separator.join(sorted(names))) == expected
@@ -63,7 +63,7 @@ def test_labels_are_read_under_all_their_names(names: set[str], separator: str) 
     assert post_mask(separator.join(labels.short(name) for name in confirms)) == expected
 
 
-def test_our_own_posts_ship(tmp_path: Path) -> None:
+def test_the_shipped_posts_are_those_of_the_generator(tmp_path: Path) -> None:
     from tools.posts import make_posts
 
     posts = load_posts()

@@ -1,4 +1,4 @@
-"""The shipped surrogate, read without the library, as an outside reader would."""
+"""The shipped surrogate, read with pandas only, without the library."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ USER_ROW_LABELS = {
 
 @cache
 def rows(split: str) -> pd.DataFrame:
-    """All rows of a split: number of the dialogue, turn from 1, speaker, words, tuple of labels."""
+    """Returns the rows of a split: dialogue number, turn from 1, speaker, text, tuple of labels."""
     table = pd.read_parquet(FOLDER / f"{split}.parquet")
     dialogue = table["turn_id"].eq(0).cumsum() - 1
     assert table["turn_id"].equals(table.groupby(dialogue).cumcount())
@@ -54,7 +54,7 @@ def rows(split: str) -> pd.DataFrame:
 
 
 def meta(split: str) -> pd.DataFrame:
-    """One row for each dialogue of a split, with the labels of all its rows."""
+    """Returns one row per dialogue of a split, with the labels of all its rows."""
     every = pd.read_parquet(FOLDER / "meta.parquet")
     labels = rows(split).groupby("dialogue")["labels"].sum()
     return every[every["split"] == split].reset_index(drop=True).assign(labels=labels)
@@ -114,21 +114,21 @@ def test_generated_dialogues_follow_the_rules_of_the_training_prompt(
     assert counts.max() - counts.min() <= 1
 
 
-def test_each_alert_of_the_test_split_has_a_later_confirm_if_there_is_one() -> None:
+def test_each_alert_in_a_dialogue_with_confirms_has_a_later_confirm() -> None:
     about = meta("test")
     for number, turns in rows("test").groupby("dialogue")["labels"]:
         confirms = [name for name in about["labels"][number] if name.startswith("confirm")]
         assert len({*confirms}) == len(confirms)
-        # Walking backwards, an alert takes one of the confirms that are still to come.
-        to_come: Counter[str] = Counter()
+        # Going backwards, each alert uses up one of the later confirms of its state.
+        unused: Counter[str] = Counter()
         for name in (name for names in reversed([*turns]) for name in sorted(names) if confirms):
             state = name.rpartition("_")[2]
-            to_come[state] += 1 if name.startswith("confirm") else -1
-            assert to_come[state] >= 0
+            unused[state] += 1 if name.startswith("confirm") else -1
+            assert unused[state] >= 0
 
 
 def sentences(split: str, *, labelled: bool = False) -> list[str]:
-    """Splits on full stops, exclamation and question marks, in lower case."""
+    """Splits texts at full stops, exclamation and question marks; lower case."""
     every = rows(split)
     texts = every[every["labels"].map(bool)]["said"] if labelled else every["said"]
     parts = (part.strip(" ,'\"-") for part in re.split(r"[.!?\n]", "\n".join(texts).lower()))
@@ -140,7 +140,7 @@ def test_no_sentence_is_frequent_and_no_labelled_one_is_shared_with_the_test_spl
     for split, counts in every.items():
         assert len(counts) > 5000
         assert {s: n for s, n in counts.items() if n > 3} == {}
-        told = {*sentences(split, labelled=True)}
-        assert len(told) > 500
+        labelled_sentences = {*sentences(split, labelled=True)}
+        assert len(labelled_sentences) > 500
         others = ("train", "dev") if split == "test" else ("test",)
-        assert not any(told & every[other].keys() for other in others)
+        assert not any(labelled_sentences & every[other].keys() for other in others)

@@ -1,4 +1,4 @@
-"""Each validator on a dialogue that is right but for one thing, and on anything at all."""
+"""Validators: one violation each in an otherwise valid dialogue, and arbitrary text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SAID = [
 
 
 def text(kind: Kind = "training", tags: dict[int, str] | None = None, crisis: bool = True) -> str:
-    """A dialogue that is right; ``tags`` (by turn) replace its own."""
+    """Returns a valid dialogue; ``tags`` (by turn) replace its own tags."""
     own = {3: "alert_ongoing", 7: "confirm_SH_ongoing"} if crisis else {}
     tags = (own if kind == "training" else {}) if tags is None else tags
     said = [line if crisis or n != 6 else "I am so tired of it." for n, line in enumerate(SAID)]
@@ -49,7 +49,7 @@ def found(written: str, kind: Kind = "training", post: Post | None = POST) -> se
     return {f.validator for f in check_draft(Case(read_draft(written), kind, plan, post))}
 
 
-def test_a_dialogue_that_is_right_passes_all() -> None:
+def test_a_valid_dialogue_passes_all_validators() -> None:
     assert found(text()) == set()
     assert found(text("annotated"), "annotated") == set()
     assert found(text(crisis=False), post=CALM) == set()
@@ -85,7 +85,7 @@ def test_a_dialogue_that_is_right_passes_all() -> None:
         (text().replace("Hello there.", "I saw it on reddit."), {"forbidden detail"}),
     ],
 )
-def test_one_thing_wrong_is_found_and_named(written: str, names: set[str]) -> None:
+def test_each_violation_is_found_and_named(written: str, names: set[str]) -> None:
     assert found(written) == names
 
 
@@ -96,7 +96,7 @@ def test_one_thing_wrong_is_found_and_named(written: str, names: set[str]) -> No
         "I am u/somebody1.", "See www.example.org.", "My brother is called by Robert.",
     ],
 )  # fmt: skip
-def test_what_could_tell_who_a_person_is_is_found(said: str) -> None:
+def test_identifying_details_are_found(said: str) -> None:
     assert found(text().replace("Hello there.", said)) == {"identifying detail"}
 
 
@@ -118,18 +118,18 @@ def test_a_post_that_is_cut_into_lines_is_a_copy() -> None:
 
 
 @given(st.text(alphabet=st.sampled_from("UserListn:TAG; confirm_SH_ongoing\n-`*1"), max_size=200))
-def test_any_text_is_read_and_judged(written: str) -> None:
+def test_any_text_can_be_read_and_checked(written: str) -> None:
     draft = read_draft(written)
     for kind in ("training", "annotated"):
         check_draft(Case(draft, kind, None, None))
-    # What was read and is written again reads the same.
+    # Writing and reading again gives the same labels.
     again = read_draft("\n".join(map(write_line, draft.lines)))
     if not any(line.badly_tagged or line.unknown for line in draft.lines):
         assert [line.mask for line in again.lines] == [line.mask for line in draft.lines]
 
 
 @pytest.mark.parametrize(("split", "kind"), [("dev", "training"), ("test", "annotated")])
-def test_the_surrogate_is_rejected_by_none_and_flagged_as_counted_apart(
+def test_no_validator_rejects_the_surrogate_and_flags_match_a_separate_count(
     split: str, kind: Kind
 ) -> None:
     corpus = load_corpus("surrogate", split)
@@ -138,7 +138,7 @@ def test_the_surrogate_is_rejected_by_none_and_flagged_as_counted_apart(
     limit = {"training": 15, "annotated": 13}[kind]
     long = sum(len(dialogue.turns) > limit for dialogue in corpus)
     assert table.loc["too many turns", "found"] == long
-    # An alert and no confirm: nothing was confirmed that a post could have been labelled with.
+    # Dialogues with an alert and no confirm: their post had no crisis label.
     lone = sum(
         bool(d.mask & labels.ALERT_MASK) and not d.mask & labels.CONFIRM_MASK for d in corpus
     )
@@ -146,8 +146,8 @@ def test_the_surrogate_is_rejected_by_none_and_flagged_as_counted_apart(
     assert len(table) == len(VALIDATORS) + 1
 
 
-def brute(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """All pairs: each text against every earlier one that is no duplicate itself."""
+def compare_all_pairs(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Compares each text with every earlier one that is not a duplicate itself."""
     kept: list[tuple[str, set[str]]] = []
     pairs = []
     for name, said in texts:
@@ -161,15 +161,15 @@ def brute(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return pairs
 
 
-def test_near_duplicates_are_those_of_comparing_all_pairs() -> None:
+def test_near_duplicates_equal_those_of_comparing_all_pairs() -> None:
     texts = [draft_of(d).text for d in load_corpus("surrogate", "dev").dialogues[:12]]
-    # Copies with more and more words changed: similar and less similar ones.
+    # Copies with different shares of changed words.
     for base, change in itertools.product(range(6), range(1, 30, 4)):
         words = texts[base].split()
         step = max(len(words) // change, 1)
         texts.append(" ".join("otherwise" if n % step == 0 else w for n, w in enumerate(words)))
     named = [(str(n), said) for n, said in enumerate(texts)]
-    expected = brute(named)
+    expected = compare_all_pairs(named)
     assert 10 < len(expected) < 40
     assert [(name, earlier) for name, earlier, _ in near_duplicates(named)] == expected
 
@@ -185,7 +185,7 @@ def test_attempts_without_a_line_are_no_duplicates_of_each_other() -> None:
     assert table.loc["near-duplicate", "found"] == 0
 
 
-def test_what_two_splits_share_is_counted_by_dialogue_and_by_turn() -> None:
+def test_contamination_is_counted_by_dialogue_and_by_turn() -> None:
     train = load_corpus("surrogate", "train")
     test = load_corpus("surrogate").subset(range(200), "two hundred")
     some = test.subset(range(20), "some")
@@ -193,17 +193,17 @@ def test_what_two_splits_share_is_counted_by_dialogue_and_by_turn() -> None:
     assert (rows["found"] == rows["number"]).all()
     assert rows["number"]["dialogues"] == 20
 
-    # The twin compares all pairs, word by word.
+    # An independent count that compares all pairs, word by word.
     few = train.subset(range(300), "few")
 
-    def said(corpus: Corpus) -> list[tuple[list[str], int]]:
+    def words_of(corpus: Corpus) -> list[tuple[list[str], int]]:
         turns = [(d.utterance(turn), turn.mask) for d in corpus for turn in d.user_turns]
         return [(re.findall(r"[\w']+", text.lower()), mask) for text, mask in turns]
 
-    known = [words for words, _ in said(few)]
-    told = [(words, mask) for words, mask in said(test) if len(words) > 4]
+    known = [words for words, _ in words_of(few)]
+    turns = [(words, mask) for words, mask in words_of(test) if len(words) > 4]
     rows = contamination(few, test).set_index("what")
-    assert rows["number"]["user turns"] == len(told)
-    assert rows["found"]["user turns"] == sum(words in known for words, _ in told)
-    labelled = [words for words, mask in told if mask]
+    assert rows["number"]["user turns"] == len(turns)
+    assert rows["found"]["user turns"] == sum(words in known for words, _ in turns)
+    labelled = [words for words, mask in turns if mask]
     assert rows["found"]["user turns with a label"] == sum(words in known for words in labelled)
