@@ -37,7 +37,7 @@ def corpus() -> Corpus:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Empty folders for journals, those that ship included."""
+    """Empty folders for own and shipped journals."""
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")
     return tmp_path
@@ -50,13 +50,13 @@ def always_none() -> Model:
 
 @pytest.fixture
 def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key, the short template, and an environment that would lead elsewhere."""
+    """An API key, a short template, and environment variables with wrong addresses."""
     folder = tmp_path / "prompts"
     folder.mkdir()
     (folder / "short.txt").write_text(TEMPLATE.text)
     monkeypatch.setattr(paths, "PROMPTS", folder)
     monkeypatch.setenv("TEST_KEY", KEY)
-    # Nothing but the registry decides where text goes.
+    # These must be ignored: only the registry decides where text is sent.
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:

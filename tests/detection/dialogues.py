@@ -1,4 +1,4 @@
-"""Small dialogues, written in the tests where they are needed."""
+"""Builds small corpora from rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_corpus(dialogues: Sequence[Sequence[Row]], name: str = "tiny") -> Corpu
     return Corpus(name, tuple(make_dialogue(i, rows) for i, rows in enumerate(dialogues)))
 
 
-def normal(journal: Path) -> bytes:
-    """The bytes of a journal, without what is measured."""
+def without_timestamps(journal: Path) -> bytes:
+    """Returns the bytes of a journal without measured times."""
     measured = rb'"(?:seconds|started)": (?:"[^"]*"|[0-9.e-]+)'
     return re.sub(measured, b"-", journal.read_bytes())

@@ -1,8 +1,8 @@
-"""Expected answers of the engines without a run that ships: the book's baselines, and the probe.
+"""Expected answers of the engines without a shipped run: the book's baselines, and the probe.
 
-``python -m tests.detection.expected_answers`` writes them anew, and refuses if an engine's answers
-changed while its declared version did not. The probe learns from a few dialogues only, and answers
-fewer questions than the baselines, because it reads each question with a language model.
+``python -m tests.detection.expected_answers`` writes the file again. It refuses if an engine's
+answers changed without a new version. The probe is slow, because it runs a language model for each
+question, so it is trained and tested on fewer dialogues than the baselines.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def read_expected() -> dict[str, dict[str, Any]]:
 
 
 def main() -> None:
-    """Writes the file anew."""
+    """Writes the file again."""
     before = read_expected() if FILE.is_file() else {}
     now = {name: ask_sample(name) for name in (*BASELINES, PROBE)}
     for name, found in now.items():

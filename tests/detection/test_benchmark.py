@@ -1,4 +1,4 @@
-"""Results of the benchmark as data, against the lines of their file."""
+"""Benchmark results as a data frame."""
 
 from __future__ import annotations
 

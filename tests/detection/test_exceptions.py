@@ -10,7 +10,7 @@ import pytest
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Model, Options, Outcome, Progress, Prompt, read_journal
-from cradle_lib.detection import run as asking
+from cradle_lib.detection import run as run_module
 from cradle_lib.detection.engine import Sequential, _installed, find_engine
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError, JournalError
@@ -21,7 +21,7 @@ Reply = Callable[[Prompt], Answer]
 
 
 class OneByOne(Sequential):
-    """An engine that asks turn by turn."""
+    """An engine whose replies come from a function."""
 
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
@@ -39,10 +39,10 @@ def many() -> Corpus:
 def start(
     always_none: Model, many: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., None]:
-    monkeypatch.setattr(asking, "code_of", lambda _: None)
+    monkeypatch.setattr(run_module, "code_of", lambda _: None)
 
     def start(reply: Reply, **more: object) -> None:
-        monkeypatch.setattr(asking, "make_engine", lambda *_: OneByOne(reply))
+        monkeypatch.setattr(run_module, "make_engine", lambda *_: OneByOne(reply))
         run(always_none, many, out=tmp_path / "run.jsonl", **more)  # type: ignore[arg-type]
 
     return start
@@ -58,8 +58,8 @@ def failed(tmp_path: Path) -> dict[str, str | None]:
     return {place: reason for place, (outcome, reason) in answers if outcome is Outcome.FAILED}
 
 
-def raising(error: BaseException | type[BaseException], *where: str) -> Reply:
-    """Raises an exception on some turns, such as ``1.2``; on all if none is named."""
+def raise_on(error: BaseException | type[BaseException], *where: str) -> Reply:
+    """Makes a reply that raises an exception on some turns, such as ``1.2``; by default on all."""
 
     def reply(prompt: Prompt) -> Answer:
         if not where or any(prompt.current == f"turn {place}" for place in where):
@@ -78,44 +78,46 @@ def raising(error: BaseException | type[BaseException], *where: str) -> Reply:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_an_exception_on_a_question_fails_it_alone(
+def test_an_exception_fails_only_its_question(
     start: Callable[..., None], tmp_path: Path, error: Exception, reason: str
 ) -> None:
-    start(raising(error, "1.1", "3.0"))
+    start(raise_on(error, "1.1", "3.0"))
     assert len(outcomes(tmp_path)) == 12
     assert failed(tmp_path) == {"1.1": reason, "3.0": reason}
-    start(raising(error, "3.0"))
+    start(raise_on(error, "3.0"))
     assert failed(tmp_path) == {"3.0": reason}
 
 
-def test_three_exceptions_in_a_row_stop_the_run_with_one_line_and_the_next_start_goes_on(
+def test_three_exceptions_in_a_row_stop_the_run_and_the_next_start_resumes(
     start: Callable[..., None], tmp_path: Path
 ) -> None:
     bad = [f"{i}.{j}" for i in range(4) for j in range(3) if i + j]
     with pytest.raises(EngineError) as error:
-        start(raising(AttributeError("no logits"), *bad))
+        start(raise_on(AttributeError("no logits"), *bad))
     assert isinstance(error.value.__cause__, AttributeError)
-    said = str(error.value)
-    assert "\n" not in said
-    assert said.startswith("Always none: 3 questions in a row raised an exception, the last one in")
-    assert str(tmp_path / "run.jsonl") in said
+    message = str(error.value)
+    assert "\n" not in message
+    assert message.startswith(
+        "Always none: 3 questions in a row raised an exception, the last one in"
+    )
+    assert str(tmp_path / "run.jsonl") in message
     before = outcomes(tmp_path)
     assert list(failed(tmp_path).values()) == ["AttributeError: no logits"] * 3
     assert len(before) < 12
     good = [place for place, (outcome, _) in before.items() if outcome is Outcome.OK]
-    start(raising(RuntimeError("asked twice"), *good))
+    start(raise_on(RuntimeError("asked twice"), *good))
     assert failed(tmp_path) == {}
     assert len(outcomes(tmp_path)) == 12
 
 
-def test_an_answer_ends_a_row_of_exceptions_and_another_failure_does_not(
+def test_only_an_answer_resets_the_count_of_exceptions(
     start: Callable[..., None], tmp_path: Path
 ) -> None:
     bad = ("0.0", "0.1", "1.0", "1.1", "2.1")
-    start(raising(KeyError("k"), *bad))
+    start(raise_on(KeyError("k"), *bad))
     assert tuple(failed(tmp_path)) == bad
     (tmp_path / "run.jsonl").unlink()
-    broken = raising(KeyError("k"), "0.0", "0.2", "1.0")
+    broken = raise_on(KeyError("k"), "0.0", "0.2", "1.0")
 
     def reply(prompt: Prompt) -> Answer:
         return broken(prompt) if prompt.turn != 1 else Answer("", Outcome.FAILED, "too long")
@@ -124,12 +126,12 @@ def test_an_answer_ends_a_row_of_exceptions_and_another_failure_does_not(
         start(reply)
 
 
-def test_interrupts_errors_of_the_project_and_of_writing_end_the_run(
+def test_interrupts_and_errors_outside_the_model_end_the_run(
     start: Callable[..., None], tmp_path: Path
 ) -> None:
     for error in (KeyboardInterrupt(), EngineError("no key")):
         with pytest.raises(type(error)):
-            start(raising(error, "1.1"))
+            start(raise_on(error, "1.1"))
 
     def progress(now: Progress) -> None:
         raise OSError(28, "No space left on device")
@@ -139,10 +141,10 @@ def test_interrupts_errors_of_the_project_and_of_writing_end_the_run(
     assert failed(tmp_path) == {}
 
 
-MOODY = """
+UNSTABLE = """
 from cradle_lib.detection import Answer
 from cradle_lib.detection.engine import Sequential
-class Moody(Sequential):
+class Unstable(Sequential):
     def reply(self, prompt):
         return Answer({'turn 0.0': 'none'}.get(prompt.current) or prompt.text['1'])
 """
@@ -150,28 +152,30 @@ class Moody(Sequential):
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Another package with an engine, installed as pip installs it."""
-    about = tmp_path / "site" / "moody-1.0.dist-info"
+    """Another package with an engine, with the metadata that pip would install."""
+    about = tmp_path / "site" / "unstable-1.0.dist-info"
     about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: moody\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[cradle.engines]\nmoody = moody:Moody\n")
-    (about.parent / "moody.py").write_text(MOODY)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: unstable\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[cradle.engines]\nunstable = unstable:Unstable\n")
+    (about.parent / "unstable.py").write_text(UNSTABLE)
     monkeypatch.syspath_prepend(about.parent)
     _installed.cache_clear()
     yield
-    sys.modules.pop("moody", None)
+    sys.modules.pop("unstable", None)
     _installed.cache_clear()
     find_engine.cache_clear()
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_engine_of_another_package_may_raise_and_its_code_is_part_of_its_runs(
+def test_the_code_of_an_installed_engine_is_part_of_the_identity_of_its_runs(
     many: Corpus, tmp_path: Path
 ) -> None:
-    model = Model(id="moody", name="Moody", group="own", engine="moody")
-    with pytest.raises(EngineError, match=r"Moody: 3 questions in a row .*TypeError: string ind"):
+    model = Model(id="unstable", name="Unstable", group="own", engine="unstable")
+    with pytest.raises(
+        EngineError, match=r"Unstable: 3 questions in a row .*TypeError: string ind"
+    ):
         run(model, many, out=tmp_path / "run.jsonl")
     assert list(failed(tmp_path)) == ["0.1", "0.2", "1.0"]
-    (tmp_path / "site" / "moody.py").write_text(f"{MOODY}# Now it answers otherwise.\n")
+    (tmp_path / "site" / "unstable.py").write_text(f"{UNSTABLE}# Now it answers otherwise.\n")
     with pytest.raises(JournalError, match="another run: code is 'sha256:"):
         run(model, many, out=tmp_path / "run.jsonl")

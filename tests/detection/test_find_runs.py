@@ -1,4 +1,4 @@
-"""Where the runs of a page come from: shipped, made, or asked for; and how they are grouped."""
+"""Finding, running and grouping the runs of a page."""
 
 # ruff: noqa: F811
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cradle_lib.detection import (
     stored_runs,
 )
 from cradle_lib.detection import registry as models
-from cradle_lib.detection import run as asking
+from cradle_lib.detection import run as run_module
 from cradle_lib.detection.baselines.keyword import Keyword
 from cradle_lib.detection.find_runs import PAGE, load_run, run_sets, with_same_dialogues
 from cradle_lib.detection.run import run
@@ -40,7 +40,7 @@ JOURNAL = Path("runs/surrogate-test/keyword.jsonl")
 
 @pytest.fixture(scope="module")
 def forty() -> Corpus:
-    """Forty dialogues in which a listener and a user take turns, four of these each."""
+    """Forty dialogues of eight alternating turns, four of them user turns."""
     rows = [
         [(("Listener", "User")[turn % 2], f"{index}.{turn} Well.", "none") for turn in range(8)]
         for index in range(40)
@@ -53,12 +53,12 @@ def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Empty folders for journals, and a registry in which the keyword model has a sample."""
     entries = load_registry()
     entries["keyword"] = entries["keyword"].model_copy(update={"sample": 5})
-    for module in (find_runs, asking, models):
+    for module in (find_runs, run_module, models):
         monkeypatch.setattr(module, "load_registry", lambda: entries)
     return home
 
 
-def test_a_model_is_run_once_over_its_sample_and_its_journal_used_after_that(
+def test_a_model_is_run_once_over_its_sample_and_then_loaded_from_its_journal(
     home: Path, forty: Corpus
 ) -> None:
     first = run_model("keyword", forty)
@@ -68,32 +68,32 @@ def test_a_model_is_run_once_over_its_sample_and_its_journal_used_after_that(
     content = (home / JOURNAL).read_bytes()
     assert run_model("keyword", forty).masks.tolist() == first.masks.tolist()
     assert (home / JOURNAL).read_bytes() == content
-    # A journal that ships is used, and nothing is run.
+    # A shipped journal is loaded, and nothing is run.
     (home / "runs").rename(home / "shipped")
     assert len(run_model("keyword", forty).corpus) == 5
     assert not (home / "runs").exists()
     assert [run.record.model for run in stored_runs(forty, ["keyword"])] == ["keyword"]
 
 
-def test_without_names_the_default_models_that_were_run_are_loaded_and_then_ones_own(
+def test_without_names_finished_default_models_and_own_models_are_loaded(
     home: Path, forty: Corpus
 ) -> None:
-    def shy(prompt: Prompt) -> str:
+    def mine(prompt: Prompt) -> str:
         return "none"
 
     with pytest.raises(JournalError, match="no model of the default set has been run"):
         stored_runs(forty)
     with pytest.raises(JournalError, match=r"no run of Always none over surrogate-test"):
         stored_runs(forty, ["always-none"])
-    run_model(shy, forty)
+    run_model(mine, forty)
     run_model("keyword", forty)
     run_model("always-none", forty)
     run_model("always-none", forty, "gold")
     # In the registry's order, not in that of the runs; tfidf has not been run.
-    assert [one.record.model for one in stored_runs(forty)] == ["always-none", "keyword", "shy"]
+    assert [one.record.model for one in stored_runs(forty)] == ["always-none", "keyword", "mine"]
 
 
-def test_a_baseline_that_changed_is_run_anew_and_a_damaged_journal_left_alone(
+def test_a_changed_baseline_is_run_again_and_a_damaged_journal_is_kept(
     home: Path, forty: Corpus, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = run_model("keyword", forty)
@@ -114,13 +114,13 @@ def test_a_baseline_that_changed_is_run_anew_and_a_damaged_journal_left_alone(
     assert (home / JOURNAL).read_bytes() == damaged
 
 
-def test_a_run_that_is_not_finished_is_shown_as_far_as_it_goes(home: Path, forty: Corpus) -> None:
+def test_an_unfinished_run_is_loaded_with_its_complete_dialogues(home: Path, forty: Corpus) -> None:
     run_model("keyword", forty)
     lines = (home / JOURNAL).read_bytes().splitlines(keepends=True)
     (home / JOURNAL).write_bytes(b"".join(lines[:-1]))
     [part] = stored_runs(forty, ["keyword"])
     assert (len(part.corpus), part.is_finished, part.covers_corpus) == (4, False, False)
-    # Nothing complete at all: it is left out of the default set, and named if it is asked for.
+    # A run without a complete dialogue is omitted by default, and an error if it is requested.
     (home / JOURNAL).write_bytes(b"".join(lines[:2]))
     run_model("always-none", forty)
     assert [run.record.model for run in stored_runs(forty)] == ["always-none"]
@@ -128,16 +128,16 @@ def test_a_run_that_is_not_finished_is_shown_as_far_as_it_goes(home: Path, forty
         stored_runs(forty, ["keyword"])
 
 
-def test_a_page_never_runs_a_model_or_makes_its_journal_longer(
+def test_a_page_never_runs_or_resumes_a_local_model(
     home: Path, forty: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = {"name": "Own", "group": "open", "engine": "reference"}
     local = Model.model_validate({"id": "own", "weights": "org/own", **fields})
     with monkeypatch.context() as patch:
-        patch.setattr(asking, "make_engine", lambda *_: Keyword())
+        patch.setattr(run_module, "make_engine", lambda *_: Keyword())
         begun = run(local, forty, out=home / "begun.jsonl", limit=2)
     monkeypatch.setenv(PAGE, "any")
-    monkeypatch.setattr(asking, "run", lambda *_, **__: pytest.fail("a page ran a model"))
+    monkeypatch.setattr(run_module, "run", lambda *_, **__: pytest.fail("a page ran a model"))
     with pytest.raises(NoRunError, match="no run of Own over"):
         run_model(local, forty)
     journal = journal_path(local, forty)
@@ -147,29 +147,31 @@ def test_a_page_never_runs_a_model_or_makes_its_journal_longer(
     assert (len(part.corpus), part.is_finished) == (1, False)
 
 
-def test_shards_are_found_joined_and_missing_ones_named(home: Path, forty: Corpus) -> None:
+def test_shards_are_found_and_joined_and_missing_ones_are_reported(
+    home: Path, forty: Corpus
+) -> None:
     keyword = load_registry()["keyword"]
-    whole = load_predictions(run(keyword, forty, out=home / "whole"), forty)
+    complete = load_predictions(run(keyword, forty, out=home / "whole"), forty)
     for index in (0, 2, 3):
         run(keyword, forty, out=home / "runs", shard=f"{index}/4")
     with pytest.raises(JournalError, match="answers 120 of 160 user turns"):
         load_run(keyword, forty)
-    # A page shows what is there.
+    # A page shows the finished dialogues.
     [begun] = stored_runs(forty)
     assert (len(begun.corpus), begun.is_finished) == (30, False)
     run(keyword, forty, out=home / "runs", shard="1/4")
     for joined in (load_run(keyword, forty), *stored_runs(forty)):
-        np.testing.assert_array_equal(joined.masks, whole.masks)
+        np.testing.assert_array_equal(joined.masks, complete.masks)
         assert (joined.record.shard, joined.record.dialogues) == (None, None)
     run(keyword, forty, out=home / "runs", shard="0/2")
     with pytest.raises(JournalError, match="shards i/n with different n"):
         load_run(keyword, forty)
 
 
-def test_runs_are_put_into_sets_with_the_baseline_first(runs: list[Predictions]) -> None:
+def test_runs_are_grouped_by_dialogues_with_the_baseline_first(runs: list[Predictions]) -> None:
     sets = run_sets(runs, "keyword")
     assert [[run.record.model for run in group] for group in sets] == [["keyword", "always-none"]]
-    # A sample of four is nothing to test.
+    # A sample of four dialogues is too small for tests.
     assert [len(group[0].corpus) for group in sets] == [40]
     large = replace(runs[2], **vars(runs[1].subset(runs[1].corpus.subset(range(20), "twenty"))))
     assert [len(group[0].corpus) for group in run_sets([*runs[:2], large])] == [40, 20]

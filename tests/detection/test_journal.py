@@ -1,4 +1,4 @@
-"""What was answered is never lost, doubled or mixed."""
+"""Journals: answers are never lost, duplicated or mixed with those of other runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Journal, Model, Outcome, Prediction, Prompt, read_journal
-from cradle_lib.detection import run as asking
+from cradle_lib.detection import run as run_module
 from cradle_lib.detection.engine import Sequential
 from cradle_lib.detection.journal import read_answers, to_bytes
 from cradle_lib.detection.run import run
@@ -44,34 +44,34 @@ def make_prediction(turn: int = 0, **changes: Any) -> Prediction:
 
 
 class Scripted(Sequential):
-    """Answers by the length of the prompt, so that its own earlier tags matter."""
+    """Answers depend on the length of the prompt, and thereby on earlier tags."""
 
     def reply(self, prompt: Prompt) -> Answer:
         texts = ("none", "alert_ongoing", "something else", "confirm_SH_past; confirm_DV_past")
         return Answer(texts[len(prompt.text) % len(texts)])
 
 
-def test_a_run_that_ended_anywhere_goes_on_to_the_journal_of_an_uninterrupted_one(
+def test_a_run_interrupted_anywhere_resumes_to_the_journal_of_an_uninterrupted_one(
     corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "make_engine", lambda *_: Scripted())
-    monkeypatch.setattr(asking, "code_of", lambda _: None)
+    monkeypatch.setattr(run_module, "make_engine", lambda *_: Scripted())
+    monkeypatch.setattr(run_module, "code_of", lambda _: None)
     path = run(always_none, corpus, out=tmp_path / "run.jsonl")
     record, answers = read_journal(path)
-    whole = [replace(prediction, seconds=0.0) for prediction in answers]
+    expected = [replace(prediction, seconds=0.0) for prediction in answers]
     lines = path.read_bytes().splitlines(keepends=True)
-    assert len(lines) == 1 + len(whole)
+    assert len(lines) == 1 + len(expected)
     for number, line in enumerate(lines):
         for torn in (b"", line[: len(line) // 2], line[:-1]):
             path.write_bytes(b"".join(lines[:number]) + torn)
             run(always_none, corpus, out=path)
             again, answers = read_journal(path)
             assert again.settings == record.settings
-            assert [replace(prediction, seconds=0.0) for prediction in answers] == whole
+            assert [replace(prediction, seconds=0.0) for prediction in answers] == expected
             assert path.read_bytes().count(b"\n") == len(lines)
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_a_journal_survives_a_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     record = make_record()
     made = [
@@ -90,7 +90,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     with Journal.open(path, record) as journal:
         for number, prediction in enumerate(reversed(made), start=2):
             journal.append(prediction)
-            # A process that is killed now has not lost it.
+            # Each answer is flushed, so that a killed process does not lose it.
             assert path.read_bytes().count(b"\n") == number
     assert read_journal(path) == (record, made)
     # The file can be read without this library: labels are words.
@@ -99,13 +99,13 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     # Fields that most engines do not use are stored only if they are set.
     optional = {"tokens_written", "served", "choices"}
     assert lines[1].keys() - optional == lines[2].keys() == lines[3].keys()
-    # What older versions wrote was paid for, too.
+    # Paid answers of older versions stay readable: they may have the field `dropped`.
     lines[1]["dropped"] = ["temperature"]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert read_journal(path) == (record, made)
 
 
-def test_the_later_line_of_a_turn_counts_and_all_are_read_for_the_costs(tmp_path: Path) -> None:
+def test_the_last_line_of_a_turn_counts_and_costs_include_all_lines(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     with Journal.open(path, make_record()) as journal:
         for mask in (1, 2):
@@ -129,7 +129,7 @@ def test_other_settings_are_refused_and_named_unless_every_question_failed(tmp_p
     assert path.read_bytes() == before
 
 
-def test_other_circumstances_add_a_header_and_the_last_one_counts(tmp_path: Path) -> None:
+def test_a_changed_corpus_adds_a_header_and_the_last_header_counts(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     with Journal.open(path, make_record()) as journal:
         journal.append(make_prediction())
@@ -143,7 +143,7 @@ def test_other_circumstances_add_a_header_and_the_last_one_counts(tmp_path: Path
     assert read_journal(path)[0].corpus_fingerprint == "edited"
 
 
-def test_two_writers_are_kept_apart(tmp_path: Path) -> None:
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     with (
         Journal.open(path, make_record()),
@@ -153,8 +153,8 @@ def test_two_writers_are_kept_apart(tmp_path: Path) -> None:
         pass
 
 
-def refused(path: Path, message: str) -> None:
-    """A journal that is refused by readers and writers, and left as it is."""
+def assert_refused(path: Path, message: str) -> None:
+    """Asserts that a journal is refused for reading and writing, and is not changed."""
     content = path.read_bytes()
     with pytest.raises(JournalError, match=message), Journal.open(path, make_record()):
         pass
@@ -172,13 +172,13 @@ def refused(path: Path, message: str) -> None:
         (b'{"record": {"model": "m"}, "identity": "x"}\n', "line 1: .*name: Field required"),
     ],
 )
-def test_a_file_that_is_no_journal_is_refused_and_left_alone(
+def test_other_files_are_refused_and_not_changed(
     tmp_path: Path, content: bytes, message: str
 ) -> None:
     path = tmp_path / "j.jsonl"
     path.write_bytes(content)
-    refused(path, message)
-    # The start of a header, torn by a crash, is one.
+    assert_refused(path, message)
+    # An incomplete header, left by a crash, is accepted as an empty journal.
     for torn in (b"", b'{"rec', b'{"record": {"model": "m", "na'):
         path.write_bytes(torn)
         with Journal.open(path, make_record()):
@@ -197,12 +197,14 @@ def test_a_file_that_is_no_journal_is_refused_and_left_alone(
         ('"turn": 0', '"turn": -1', "greater than or equal to 0"),
         ('"key": ', '"colour": 1, "key": ', "field colour: Unexpected"),
         ('"labels": ', '"labels": "none", "labels": ', "'labels' appears twice"),
-        # Every comparison with it is false, so that it would be no limit at all.
+        # Comparisons with NaN are false, so that it would not limit anything.
         ('"max_cost": 1.0', '"max_cost": NaN', "line 1: .*max_cost"),
         ('"max_new_tokens": 4', '"max_new_tokens": 5', "does not match its identity"),
     ],
 )
-def test_an_edited_line_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_an_edited_line_is_refused_with_its_number(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
     path = tmp_path / "j.jsonl"
     with Journal.open(path, make_record(max_cost=1.0)) as journal:
         journal.append(make_prediction(answer="Alert_ongoing.", mask=1))
@@ -210,17 +212,17 @@ def test_an_edited_line_is_named(tmp_path: Path, old: str, new: str, message: st
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-    refused(path, message)
+    assert_refused(path, message)
 
 
 def test_lines_of_two_runs_in_one_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     lines = [make_record(), make_prediction(), make_record(prompt_hash="1" * 16)]
     path.write_bytes(b"".join(map(to_bytes, lines)))
-    refused(path, "line 3: .*the header of another run")
+    assert_refused(path, "line 3: .*the header of another run")
 
 
-def test_what_is_no_file_is_one_clear_error(tmp_path: Path) -> None:
+def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=r"can't be read .*Name the file"):
         read_journal(tmp_path)
     with pytest.raises(JournalError, match="there is no journal"):

@@ -1,4 +1,4 @@
-"""Answers are read as the prompt asks for them, and anything else is unparsed."""
+"""Answers in the requested form are parsed; all others are unparsed."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ SH, DV = BITS["confirm_SH_ongoing"], BITS["confirm_DV_past"]
 LABEL_LISTS = st.lists(st.sampled_from(LABELS), min_size=1, max_size=5)
 
 
-def packed(names: list[str]) -> int:
-    """Packs the bits without the library: 2**position for each distinct label."""
+def mask_by_position(names: list[str]) -> int:
+    """Computes a mask without the library: the sum of 2**position over distinct labels."""
     return sum(2 ** LABELS.index(name) for name in set(names))
 
 
 @pytest.mark.parametrize(
     ("text", "mask", "cleaned"),
     [
-        # As the prompt asks for it.
+        # The form that the prompt asks for.
         ("none", 0, False),
         ("confirm_SH_ongoing; confirm_DV_past", SH | DV, False),
         ("confirm_SH_ongoing;confirm_DV_past\n", SH | DV, False),
         ("<think>alert_past?\nno.</think>\nconfirm_SH_ongoing", SH, False),
-        # With something around the labels.
+        # Labels with accepted additions.
         ("None.", 0, True),
         ("\n\n  confirm_sh_ONGOING  \n\nExplanation: The user says so.\nIt is plain.", SH, True),
         ("[confirm_SH_ongoing; confirm_SH_ongoing]", SH, True),
@@ -40,7 +40,7 @@ def packed(names: list[str]) -> int:
         ("confirm_DV_past\nReason: `confirm_DV_past`, as it is over.", DV, True),
     ],
 )
-def test_an_answer_is_read_and_one_that_needed_cleaning_is_counted(
+def test_valid_answers_are_parsed_and_cleaning_is_reported(
     text: str, mask: int, cleaned: bool
 ) -> None:
     assert read_answer(text) == (Outcome.OK, mask)
@@ -116,7 +116,7 @@ def test_anything_else_is_unparsed(text: str) -> None:
         ("none\nExplanation: Not\nalert_past.\n", False),
     ],
 )
-def test_an_answer_is_cut_unless_a_finished_line_makes_it_unparsed(text: str, cut: bool) -> None:
+def test_an_answer_is_complete_once_a_finished_line_makes_it_unparsed(text: str, cut: bool) -> None:
     assert is_cut(text) is cut
 
 
@@ -139,11 +139,11 @@ WRAPPINGS = [
 
 
 @pytest.mark.parametrize("wrapping", WRAPPINGS)
-def test_what_is_accepted_around_labels_changes_nothing_and_is_counted(wrapping: str) -> None:
+def test_accepted_wrappings_do_not_change_the_labels_and_count_as_cleaning(wrapping: str) -> None:
     for line in ("none", "alert_past", "confirm_SH_ongoing; confirm_DV_past"):
         for written in (line, line.replace("_", r"\_")):
             text = wrapping.format(written)
-            expected = packed([name for name in line.split("; ") if name != "none"])
+            expected = mask_by_position([name for name in line.split("; ") if name != "none"])
             assert read_answer(text) == (Outcome.OK, expected)
             assert needs_cleaning(text)
 
@@ -156,12 +156,15 @@ def test_what_is_accepted_around_labels_changes_nothing_and_is_counted(wrapping:
     lead=st.sampled_from(["", "Answer: ", "Labels:\n", "```\n"]),
     end=st.sampled_from(["", "\n", "\nReason: This is what the user says."]),
 )
-def test_labels_on_several_lines_are_all_read(
+def test_labels_on_several_lines_are_all_parsed(
     lines: list[list[str]], bullet: str, gap: str, lead: str, end: str
 ) -> None:
     bullet = bullet if not lead.endswith(" ") else ""
     text = lead + gap.join(bullet + "; ".join(names) for names in lines) + end
-    assert read_answer(text) == (Outcome.OK, packed([n for names in lines for n in names]))
+    assert read_answer(text) == (
+        Outcome.OK,
+        mask_by_position([n for names in lines for n in names]),
+    )
     assert needs_cleaning(text)
 
 
@@ -170,13 +173,13 @@ PIECES = ("alert_past", "confirm_SH_ongoing", "none", ";", ".", "**", "\n", "Ans
 
 @settings(max_examples=200)
 @given(st.lists(st.sampled_from(PIECES), max_size=8))
-def test_a_second_reader_agrees(parts: list[str]) -> None:
-    """The other reader splits the text into words and knows nothing of lines but their order."""
+def test_a_simple_parser_of_words_agrees(parts: list[str]) -> None:
+    """The simple parser splits the text into words and ignores lines."""
     outcome, mask = read_answer(" ".join(parts))
     words = [part for part in parts if part in (*LABELS, "none", "no")]
     labels = [word for word in words if word in LABELS]
     if outcome is Outcome.OK:
-        assert mask == packed(labels), "no label is lost"
+        assert mask == mask_by_position(labels), "no label is lost"
         assert "no" not in words
         assert not (labels and "none" in words)
 
@@ -187,7 +190,7 @@ def test_a_second_reader_agrees(parts: list[str]) -> None:
     lead=st.sampled_from(["", "Answer: ", "```\n", "none\nReason: so\n"]),
     more=st.text(alphabet=st.sampled_from("\r\n; alert_pson.`B")),
 )
-def test_whatever_follows_an_answer_that_is_not_cut_it_stays_unparsed(
+def test_an_answer_that_is_not_cut_stays_unparsed_after_any_text(
     lines: list[str], lead: str, more: str
 ) -> None:
     text = lead + "\n".join(lines) + "\n" + more
@@ -198,8 +201,8 @@ def test_whatever_follows_an_answer_that_is_not_cut_it_stays_unparsed(
 
 
 @pytest.mark.parametrize("part", ["`", "[ ", "none\n", "```x\n", "alert_", "; ", "<think>"])
-def test_long_answers_are_read_in_linear_time(part: str) -> None:
-    # With a pattern that starts again at each letter this takes minutes.
+def test_long_answers_are_parsed_in_linear_time(part: str) -> None:
+    # A pattern that backtracks at each letter would take minutes.
     text = "none\n" + part * (100_000 // len(part))
     assert read_answer(text)[0] in Outcome
     is_cut(text)

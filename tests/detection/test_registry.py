@@ -1,4 +1,4 @@
-"""The registry: every entry of ours is sound, and a mistake is named with its place."""
+"""The model registry: the shipped entries, and messages about invalid ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_every_model_with_published_numbers_is_registered_once() -> None:
     assert len(keys) == len(set(keys)) == 10
 
 
-def test_models_of_the_paper_decode_as_the_paper_says_and_those_of_providers_have_prices() -> None:
+def test_models_of_the_paper_have_its_decoding_settings_and_prices() -> None:
     # Appendix C.1: open models bfloat16, greedy, 512 tokens; APIs 256 tokens, temperature
     # 0 for Claude and Gemini, the default for GPT.
     for model in load_registry().values():
@@ -76,7 +76,9 @@ PRICES = "output: 1, date: 2026-01-01, source: s}}"
         ("a: {name: A}\nb: {name: B}\na: {name: C}\n", r"'a' appears twice .line 3"),
     ],
 )
-def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_registry_is_refused_with_the_field(
+    tmp_path: Path, text: str, message: str
+) -> None:
     path = tmp_path / "models.yml"
     path.write_text(text)
     with pytest.raises(RegistryError, match=message) as error:
@@ -103,9 +105,7 @@ SERVED = {"id": "m", "name": "M", "group": "open", "engine": "openai", "weights"
         ("http://\u0131ocalhost/v1", "must be an address such as"),
     ],
 )
-def test_an_address_is_sound_and_one_elsewhere_must_be_called_remote(
-    url: str, message: str
-) -> None:
+def test_addresses_are_valid_and_remote_ones_are_declared(url: str, message: str) -> None:
     if not message:
         assert Model(**SERVED, base_url=url).remote is False  # type: ignore[arg-type]
         return
@@ -113,7 +113,7 @@ def test_an_address_is_sound_and_one_elsewhere_must_be_called_remote(
         Model(**SERVED, base_url=url)  # type: ignore[arg-type]
 
 
-def test_all_faults_of_all_entries_are_named_and_a_near_id_is_suggested(tmp_path: Path) -> None:
+def test_all_faults_of_all_entries_are_named_and_a_similar_id_is_suggested(tmp_path: Path) -> None:
     path = tmp_path / "models.yml"
     path.write_text(
         "good: {name: Good, group: baseline, engine: keyword, default: true}\n"
@@ -131,7 +131,7 @@ def test_all_faults_of_all_entries_are_named_and_a_near_id_is_suggested(tmp_path
         load_registry(tmp_path / "absent.yml")
 
 
-def test_options_of_a_provider_are_recorded_and_can_not_replace_the_protocol() -> None:
+def test_options_of_a_provider_are_recorded_and_cannot_override_the_protocol() -> None:
     fields: dict[str, Any] = SERVED | {"base_url": "http://127.0.0.1:1/v1"}
     options = {"top_p": 0.9, "reasoning_effort": "low"}
     model = Model(**fields, decoding={"extra": options})
@@ -141,10 +141,10 @@ def test_options_of_a_provider_are_recorded_and_can_not_replace_the_protocol() -
         Model(**fields, decoding={"extra": {"temperature": 1, "messages": []}})
 
 
-def test_numbers_in_options_are_numbers_in_any_spelling() -> None:
+def test_numbers_in_options_are_parsed_in_any_notation() -> None:
     text = "extra: {top_p: 9e-1, list: [1_0, 0x10]}, chat: {budget: 1e3, level: 2, on_top: true}"
     decoding = Decoding.model_validate(strict_yaml.load(f"{{{text}}}"))
-    # As it is sent: JSON tells 1 from true and from "1".
+    # Compared as JSON, which distinguishes 1, true and "1".
     assert json.dumps([decoding.extra, decoding.chat]) == (
         '[{"top_p": 0.9, "list": [10, 16]}, {"budget": 1000.0, "level": 2, "on_top": true}]'
     )

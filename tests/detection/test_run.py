@@ -1,4 +1,4 @@
-"""Runs: what is asked, what is kept, what leaves the machine."""
+"""Runs: questions, resuming, samples, consent and cost limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cradle_lib.detection import (
     read_journal,
     sample_dialogues,
 )
-from cradle_lib.detection import run as asking
+from cradle_lib.detection import run as run_module
 from cradle_lib.detection.engine import Consent, Sequential
 from cradle_lib.detection.model import Decoding, Prices
 from cradle_lib.detection.run import run
@@ -34,8 +34,8 @@ from cradle_lib.labels import BITS
 from .dialogues import make_corpus
 
 
-class Asked(Sequential):
-    """Answers from a list, then ``none``; remembers what it was asked."""
+class RecordingEngine(Sequential):
+    """Answers from a list, then ``none``; records the questions."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
@@ -46,21 +46,21 @@ class Asked(Sequential):
         return self.answers.pop(0) if self.answers else Answer("none")
 
 
-def use(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> Asked:
-    engine = Asked(*answers)
-    monkeypatch.setattr(asking, "make_engine", lambda *_: engine)
-    # As if it shipped with the library: these runs go on from one engine to the other.
-    monkeypatch.setattr(asking, "code_of", lambda _: None)
+def install_engine(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> RecordingEngine:
+    engine = RecordingEngine(*answers)
+    monkeypatch.setattr(run_module, "make_engine", lambda *_: engine)
+    # The code is not part of the identity, so that runs resume with another engine.
+    monkeypatch.setattr(run_module, "code_of", lambda _: None)
     return engine
 
 
-def test_a_run_gives_predictions_aligned_to_the_user_turns(
+def test_predictions_of_a_run_are_aligned_to_the_user_turns(
     corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    use(monkeypatch, Answer("none"), Answer("hm"), Answer("confirm_SI_passive_ongoing"))
+    install_engine(monkeypatch, Answer("none"), Answer("hm"), Answer("confirm_SI_passive_ongoing"))
     known = replace(corpus, meta={"scenario": ["S1", "S2", "S1"]})
     seen: list[Progress] = []
-    # As a user types them: paths that are text.
+    # Paths may be strings.
     path = run(always_none, known, out=str(tmp_path), options=Options(progress=seen.append))
     assert path == journal_path(always_none, known, out=tmp_path)
     predictions = load_predictions(str(path), known)
@@ -86,9 +86,9 @@ def test_a_run_gives_predictions_aligned_to_the_user_turns(
 def test_failed_turns_are_asked_again_and_a_finished_run_asks_nothing(
     corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    use(monkeypatch, Answer("none"), Answer("", Outcome.FAILED, "HTTP 503"))
+    install_engine(monkeypatch, Answer("none"), Answer("", Outcome.FAILED, "HTTP 503"))
     path = run(always_none, corpus, out=tmp_path)
-    engine = use(monkeypatch)
+    engine = install_engine(monkeypatch)
     run(always_none, corpus, out=tmp_path)
     assert engine.asked == [("d0000", 2)]
     assert load_predictions(path, corpus).ok.all()
@@ -100,7 +100,7 @@ def test_failed_turns_are_asked_again_and_a_finished_run_asks_nothing(
     assert seen == [Progress(done=6, total=6, stored=6)]
 
 
-def test_an_edited_turn_is_asked_again_with_all_after_it_and_other_labels_ask_nothing(
+def test_an_edited_turn_and_later_turns_are_asked_again_but_changed_labels_are_not(
     corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = run(always_none, corpus, out=tmp_path)
@@ -112,24 +112,24 @@ def test_an_edited_turn_is_asked_again_with_all_after_it_and_other_labels_ask_no
     edited = Corpus("tiny", (replace(first, turns=tuple(turns)), *others))
     with pytest.raises(JournalError, match="answers 4 of 6 user turns"):
         load_predictions(path, edited)
-    engine = use(monkeypatch, Answer("alert_past"))
+    engine = install_engine(monkeypatch, Answer("alert_past"))
     run(always_none, edited, out=tmp_path)
     assert engine.asked == [("d0000", 2), ("d0000", 4)]
     assert load_predictions(path, edited).masks.tolist() == [0, BITS["alert_past"], 0, 0, 0, 0]
 
 
-def write_corpus(path: Path, *said: str) -> Corpus:
-    write_release(make_corpus([[("User", text, "none") for text in said]]), path)
+def write_corpus(path: Path, *texts: str) -> Corpus:
+    write_release(make_corpus([[("User", text, "none") for text in texts]]), path)
     return load_corpus(path)
 
 
-def test_files_of_the_same_name_never_share_a_journal_and_an_edited_file_goes_on_in_its_own(
+def test_files_of_the_same_name_never_share_a_journal_and_an_edited_file_resumes_its_own(
     always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "a" / "mine.csv"
     one = write_corpus(file, "one", "two")
     two = write_corpus(tmp_path / "b" / "mine.parquet", "three", "four", "five")
-    engine = use(monkeypatch)
+    engine = install_engine(monkeypatch)
     path = run(always_none, one, out=tmp_path / "runs")
     assert path == tmp_path / "runs" / "mine" / "always-none.jsonl"
     before = path.read_bytes()
@@ -139,7 +139,7 @@ def test_files_of_the_same_name_never_share_a_journal_and_an_edited_file_goes_on
     assert path.read_bytes() == before
     with pytest.raises(JournalError, match="it was made for mine"):
         load_predictions(path, two)
-    # An equal copy goes on, and does not take the journal over.
+    # An equal copy in another folder may use the journal, and does not become its owner.
     run(always_none, write_corpus(tmp_path / "c" / "mine.csv", "one", "two"), out=path)
     assert len(engine.asked) == 2
     edited = write_corpus(file, "one", "too", "three")
@@ -148,7 +148,9 @@ def test_files_of_the_same_name_never_share_a_journal_and_an_edited_file_goes_on
     assert load_predictions(path, edited).ok.all()
 
 
-def test_a_sample_is_recorded_by_the_corpus_own_ids(always_none: Model, tmp_path: Path) -> None:
+def test_a_sample_is_recorded_with_the_ids_of_the_corpus(
+    always_none: Model, tmp_path: Path
+) -> None:
     file = tmp_path / "mine.csv"
     file.write_text(
         "dialogue_id,turn_id,text,labels,timing\ntalk/1,0,User: Hm.,none,late\n"
@@ -179,7 +181,7 @@ def test_a_partial_run_is_refused_unless_asked_for_and_predictions_can_be_restri
     corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = ["none", "alert_past", "none", "none", "confirm_DV_past", "confirm_RA_past"]
-    use(monkeypatch, *map(Answer, texts))
+    install_engine(monkeypatch, *map(Answer, texts))
     path = run(always_none, corpus, out=tmp_path, limit=1)
     assert read_journal(path)[0].dialogues == ["d0000"]
     with pytest.raises(JournalError, match="answers 3 of 6 user turns"):
@@ -187,9 +189,9 @@ def test_a_partial_run_is_refused_unless_asked_for_and_predictions_can_be_restri
     partial = load_predictions(path, corpus, partial=True)
     assert [d.id for d in partial.corpus] == ["d0000"]
     assert (len(partial.masks), partial.of_turns) == (3, 6)
-    whole = load_predictions(run(always_none, corpus, out=tmp_path), corpus)
-    assert whole.record.dialogues is None
-    part = whole.subset(corpus.subset([2, 0], "part"))
+    complete = load_predictions(run(always_none, corpus, out=tmp_path), corpus)
+    assert complete.record.dialogues is None
+    part = complete.subset(corpus.subset([2, 0], "part"))
     assert part.masks.tolist() == [BITS["confirm_RA_past"], 0, BITS["alert_past"], 0]
     assert part.answers == ("confirm_RA_past", "none", "alert_past", "none")
 
@@ -206,13 +208,13 @@ REMOTE = Model.model_validate(
         "key": {"variable": "FAR_KEY", "url": "https://far.example/keys"},
     }
 )
-YES: Consent = lambda _: True  # noqa: E731 - as short as it is used
+AGREE: Consent = lambda _: True  # noqa: E731
 
 
-def test_text_leaves_the_machine_only_after_consent(
+def test_text_is_sent_only_after_consent(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = use(monkeypatch)
+    engine = install_engine(monkeypatch)
     questions: list[str] = []
 
     def answer(agreed: bool) -> Consent:
@@ -226,7 +228,7 @@ def test_text_leaves_the_machine_only_after_consent(
         "The text of 3 dialogues of tiny will be sent to far.example (Far). Send it?"
     ]
     run(REMOTE, corpus, out=tmp_path, limit=1, options=Options(consent=answer(True)))
-    # The other dialogues are asked about, and nothing where nothing is sent.
+    # Consent is asked for the remaining dialogues only, and not if nothing will be sent.
     with pytest.raises(EngineError, match="not agreed"):
         run(REMOTE, corpus, out=tmp_path, options=Options(consent=answer(False)))
     assert "The text of 2 dialogues of tiny" in questions[-1]
@@ -244,23 +246,23 @@ PRICED = REMOTE.model_copy(
 )
 
 
-def test_the_limit_of_a_run_binds_every_later_start(
+def test_the_cost_limit_of_a_run_applies_to_every_resume(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    use(monkeypatch, Answer("none", tokens_in=40_000, tokens_out=1))
-    path = run(PRICED, corpus, out=tmp_path, limit=1, options=Options(consent=YES, max_cost=0.5))
+    install_engine(monkeypatch, Answer("none", tokens_in=40_000, tokens_out=1))
+    path = run(PRICED, corpus, out=tmp_path, limit=1, options=Options(consent=AGREE, max_cost=0.5))
     assert read_journal(path)[0].max_cost == 0.5
-    engine = use(monkeypatch, *[Answer("none", tokens_in=900_000, tokens_out=1)] * 2)
-    monkeypatch.setattr(asking, "Remote", Asked)
+    engine = install_engine(monkeypatch, *[Answer("none", tokens_in=900_000, tokens_out=1)] * 2)
+    monkeypatch.setattr(run_module, "Remote", RecordingEngine)
     engine.stop = lambda why: engine.answers.clear() or (_ for _ in ()).throw(EngineError(why))
     with pytest.raises(EngineError, match=r"of --max-cost \$0\.5 are spent"):
-        run(PRICED, corpus, out=tmp_path, options=Options(consent=YES))
+        run(PRICED, corpus, out=tmp_path, options=Options(consent=AGREE))
     assert len(engine.asked) == 1
     with pytest.raises(EngineError, match="Give a higher limit"):
-        run(PRICED, corpus, out=tmp_path, options=Options(consent=YES))
-    # A limit that is named replaces the one that was recorded.
-    use(monkeypatch)
-    run(PRICED, corpus, out=tmp_path, options=Options(consent=YES, max_cost=5.0))
+        run(PRICED, corpus, out=tmp_path, options=Options(consent=AGREE))
+    # A new limit replaces the recorded one.
+    install_engine(monkeypatch)
+    run(PRICED, corpus, out=tmp_path, options=Options(consent=AGREE, max_cost=5.0))
     assert read_journal(path)[0].max_cost == 5.0
 
 
@@ -271,7 +273,7 @@ def test_a_sample_keeps_the_shares_of_scenarios() -> None:
         make_corpus(rows), meta={"scenario": scenarios, "timing": ["early", "mid", "late"] * 40}
     )
     drawn = sample_dialogues(corpus, 12, seed=1)
-    # 12 of 120 is a tenth: 6, 4 and 2 dialogues, spread over the timings.
+    # A tenth of each scenario: 6, 4 and 2 dialogues, spread over the timings.
     assert Counter(scenarios[i] for i in drawn) == {"S1": 6, "S2": 4, "S3": 2}
     assert set(Counter(corpus.meta["timing"][i] for i in drawn if i < 60).values()) == {2}
     assert drawn == sorted(set(drawn)) == sample_dialogues(corpus, 12, seed=1)

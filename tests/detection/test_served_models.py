@@ -1,4 +1,4 @@
-"""Entries of models behind a server of one's own, and what the guide says about them."""
+"""Registry entries of self-hosted models, and the guide's settings for their servers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_every_open_model_of_the_paper_has_an_entry_for_a_server() -> None:
         assert f"`{served.id}`" in GUIDE
 
 
-def test_the_constraint_lets_only_answers_through_that_parse() -> None:
+def test_the_regular_expression_of_the_guide_matches_only_valid_answers() -> None:
     settings = [
         Decoding.model_validate(yaml.safe_load(block)["decoding"]).extra
         for language, block in BLOCKS
@@ -42,7 +42,7 @@ def test_the_constraint_lets_only_answers_through_that_parse() -> None:
         assert read_answer(answer)[0] is Outcome.OK
     for answer in ("None.", "alert", "none; alert_past", "alert_past;", ""):
         assert not pattern.fullmatch(answer)
-    # Every other combination of the labels' parts is no label.
+    # Of all combinations of the labels' parts, only labels match.
     parts = {part for label in LABELS for part in label.split("_")}
     for words in itertools.chain.from_iterable(itertools.product(parts, repeat=n) for n in (2, 3)):
         answer = "_".join(words)

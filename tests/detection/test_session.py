@@ -1,4 +1,4 @@
-"""The turn-by-turn protocol: what a model sees, and that a dialogue can't forge any of it."""
+"""The turn-by-turn protocol: prompts, and protection against forged tags in dialogues."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .dialogues import make_corpus, make_dialogue
 TEMPLATE = parse_template("t", "Label the turn.\n{history}\nNow: {current_turn}")
 
 
-def drive(session: Session, answers: Sequence[str]) -> list[Prompt]:
+def answer_all(session: Session, answers: Sequence[str]) -> list[Prompt]:
     prompts = []
     for text in answers:
         assert session.prompt is not None
@@ -31,10 +31,10 @@ def drive(session: Session, answers: Sequence[str]) -> list[Prompt]:
     return prompts
 
 
-def test_a_model_sees_the_history_with_its_own_tags(corpus: Corpus) -> None:
+def test_a_prompt_has_the_history_with_the_models_own_tags(corpus: Corpus) -> None:
     session = Session(corpus.dialogues[0], TEMPLATE)
-    prompts = drive(session, ["none", "Alert_Ongoing.", "confirm_SI_passive_ongoing"])
-    # Written out by hand from the paper's layout (Appendix C.2).
+    prompts = answer_all(session, ["none", "Alert_Ongoing.", "confirm_SI_passive_ongoing"])
+    # Written by hand, in the paper's layout (Appendix C.2).
     assert prompts[0].text == "Label the turn.\nNow: User: Hi, rough week at work."
     assert prompts[2].text == (
         "Label the turn.\n"
@@ -62,16 +62,16 @@ def test_a_model_sees_the_history_with_its_own_tags(corpus: Corpus) -> None:
         ("none", []),
     ],
 )
-def test_the_history_shows_the_tags_it_is_asked_to_show(
+def test_the_tags_in_the_history_follow_the_setting(
     corpus: Corpus, history: History, lines: list[str]
 ) -> None:
     session = Session(corpus.dialogues[0], TEMPLATE, history)
-    last = drive(session, ["none", "confirm_SH_past", "none"])[2]
+    last = answer_all(session, ["none", "confirm_SH_past", "none"])[2]
     assert [line for line in last.text.splitlines() if "MODEL_TAG" in line] == lines
 
 
 @pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.FAILED, Outcome.UNPARSED, None])
-def test_what_is_not_ok_tags_nothing_and_shows_as_none(
+def test_unusable_answers_count_as_none_in_the_history(
     corpus: Corpus, outcome: Outcome | None
 ) -> None:
     session = Session(corpus.dialogues[0], TEMPLATE)
@@ -85,8 +85,8 @@ def test_what_is_not_ok_tags_nothing_and_shows_as_none(
     assert "MODEL_TAG: none" in session.prompt.text
 
 
-def test_a_continued_utterance_is_one_line_and_is_asked_about_once(corpus: Corpus) -> None:
-    first, second = drive(Session(corpus.dialogues[1], TEMPLATE), ["none", "none"])
+def test_a_continued_utterance_is_one_line_and_one_question(corpus: Corpus) -> None:
+    first, second = answer_all(Session(corpus.dialogues[1], TEMPLATE), ["none", "none"])
     assert first.text == (
         "Label the turn.\nListener: Welcome back.\n"
         "Now: User: This exam is killing me. - and the next one too"
@@ -95,10 +95,10 @@ def test_a_continued_utterance_is_one_line_and_is_asked_about_once(corpus: Corpu
     assert "User: This exam is killing me. - and the next one too\nMODEL_TAG: none" in second.text
 
 
-def test_in_the_append_layout_each_prompt_begins_with_the_one_before(corpus: Corpus) -> None:
+def test_in_the_append_layout_each_prompt_extends_the_previous_one(corpus: Corpus) -> None:
     template, heads = load_template("append"), set()
     for dialogue in corpus:
-        prompts = drive(Session(dialogue, template), ["none"] * len(dialogue.user_turns))
+        prompts = answer_all(Session(dialogue, template), ["none"] * len(dialogue.user_turns))
         heads |= {prompt.text[: prompt.static] for prompt in prompts}
         for earlier, later in pairwise(prompts):
             assert later.text.startswith(earlier.text + "\nMODEL_TAG: none\n")
@@ -135,12 +135,12 @@ FORGED = re.compile(
 @pytest.mark.parametrize("text", FORGERIES)
 def test_a_turn_cannot_forge_a_speaker_a_tag_or_a_control_token(text: str) -> None:
     dialogue = make_dialogue(0, [("User", text, "none"), ("User", "Bye.", "none")])
-    prompt = drive(Session(dialogue, TEMPLATE), ["none", "none"])[1]
+    prompt = answer_all(Session(dialogue, TEMPLATE), ["none", "none"])[1]
     lines = prompt.text.splitlines()
     assert len(lines) == 4, lines
     assert lines[1].startswith("User: ")
-    said = lines[1].removeprefix("User: ")
-    assert not FORGED.search(said)
+    sent = lines[1].removeprefix("User: ")
+    assert not FORGED.search(sent)
 
 
 @pytest.mark.parametrize(
@@ -154,13 +154,13 @@ def test_a_turn_cannot_forge_a_speaker_a_tag_or_a_control_token(text: str) -> No
         "[NAME] [sic] [1]",
     ],
 )
-def test_ordinary_text_is_left_alone(text: str) -> None:
+def test_ordinary_text_is_not_changed(text: str) -> None:
     assert neutralise(text) == text
 
 
 @settings(max_examples=30)
 @given(text=st.text(alphabet=st.characters(codec=None)))
-def test_any_turn_becomes_one_line_that_can_be_sent_and_is_stable(text: str) -> None:
+def test_neutralising_gives_one_encodable_line_and_is_idempotent(text: str) -> None:
     line = neutralise(text)
     assert len(line.splitlines()) <= 1
     assert line.encode("utf-8").decode("utf-8") == line
@@ -179,14 +179,14 @@ TEXTS = st.lists(st.sampled_from(["none", "alert_past", "confirm_SH_past", "?"])
 @given(
     rows=ROWS, texts=TEXTS, history=st.sampled_from(["self", "gold", "none"]), cut=st.integers(0)
 )
-def test_a_resumed_session_asks_what_an_uninterrupted_one_asks(
+def test_a_resumed_session_has_the_prompts_of_an_uninterrupted_one(
     rows: list[tuple[str, str, str]], texts: list[str], history: History, cut: int
 ) -> None:
     dialogue = make_dialogue(0, rows)
     count = len(dialogue.user_turns)
-    whole = Session(dialogue, TEMPLATE, history)
-    made = [whole.answer(Answer(text)) for text in texts[:count]]
-    assert whole.prompt is None
+    uninterrupted = Session(dialogue, TEMPLATE, history)
+    made = [uninterrupted.answer(Answer(text)) for text in texts[:count]]
+    assert uninterrupted.prompt is None
     kept = made[: cut % (count + 1)]
     resumed = Session(dialogue, TEMPLATE, history, kept)
     assert resumed.taken == kept
@@ -207,11 +207,11 @@ def test_a_resumed_session_asks_what_an_uninterrupted_one_asks(
     ),
 )
 @settings(max_examples=30)
-def test_a_prompt_in_pieces_is_the_prompt_and_the_pieces_come_back(
+def test_the_blocks_of_a_prompt_join_to_it_and_are_reused_by_the_next(
     answers: list[str], template: str
 ) -> None:
     rows = [(who, f"Words {i}.", "none") for i in range(5) for who in ("Listener", "User")]
-    prompts = drive(Session(make_dialogue(0, rows), parse_template("t", template)), answers)
+    prompts = answer_all(Session(make_dialogue(0, rows), parse_template("t", template)), answers)
     for prompt in prompts:
         assert "".join(prompt.blocks) == prompt.text
         assert all(block.strip() for block in prompt.blocks)
@@ -219,11 +219,11 @@ def test_a_prompt_in_pieces_is_the_prompt_and_the_pieces_come_back(
     for before, after in pairwise(prompts):
         kept = before.blocks[:-1]
         assert after.blocks[: len(kept)] == kept
-        # One piece more with each question, as far as the template lets the history stay.
+        # Each question adds one block if the template has the history first.
         assert len(after.blocks) == len(before.blocks) + history_first
 
 
-def test_a_gap_is_asked_and_later_answers_to_the_same_questions_are_kept() -> None:
+def test_a_missing_answer_is_asked_and_later_answers_to_equal_prompts_are_kept() -> None:
     dialogue = make_corpus([[("User", text, "none") for text in "abc"]]).dialogues[0]
     session = Session(dialogue, TEMPLATE)
     made = [session.answer(Answer("none")) for _ in range(3)]
@@ -232,7 +232,7 @@ def test_a_gap_is_asked_and_later_answers_to_the_same_questions_are_kept() -> No
     assert again.turn == 1
     assert same.prompt is None
     assert same.taken == [made[0], made[2]]
-    # Another tag changes every later question, so that nothing stored fits any more.
+    # Another tag changes every later prompt, so that no stored answer fits.
     other = Session(dialogue, TEMPLATE, "self", [made[0], made[2]])
     other.answer(Answer("alert_past"))
     assert other.prompt is not None

@@ -1,4 +1,4 @@
-"""Shards that are joined are the run of one process; what does not belong together is refused."""
+"""Joining the journals of shards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cradle_lib.detection.run import run
 from cradle_lib.detection.shards import join
 from cradle_lib.errors import JournalError
 
-from .dialogues import make_corpus, normal
+from .dialogues import make_corpus, without_timestamps
 
 SHARDS = 3
 KEYWORD = Model(id="keyword", name="Keyword", group="baseline", engine="keyword")
@@ -36,13 +36,13 @@ def make_shards(folder: Path, **options: Any) -> list[Path]:
 
 
 @pytest.mark.parametrize("limit", [None, 2])
-def test_joined_shards_are_the_bytes_of_one_process(tmp_path: Path, limit: int | None) -> None:
+def test_joined_shards_equal_the_journal_of_one_process(tmp_path: Path, limit: int | None) -> None:
     run(KEYWORD, CORPUS, out=tmp_path / "one.jsonl", limit=limit)
     shards = make_shards(tmp_path, limit=limit)
     joined = tmp_path / "k.jsonl"
-    # In whatever order they are named.
+    # The order of the shards does not matter.
     join(shards[::-1], joined, CORPUS)
-    assert normal(joined) == normal(tmp_path / "one.jsonl")
+    assert without_timestamps(joined) == without_timestamps(tmp_path / "one.jsonl")
     with pytest.raises(JournalError, match="already exists"):
         join(shards, joined, CORPUS)
     for shard in ("3/3", "-1/3", "a/b", "1/2/3"):
@@ -50,7 +50,7 @@ def test_joined_shards_are_the_bytes_of_one_process(tmp_path: Path, limit: int |
             run(KEYWORD, CORPUS, out=tmp_path, shard=shard)
 
 
-def test_every_line_that_was_paid_for_is_kept(tmp_path: Path) -> None:
+def test_joining_keeps_every_paid_answer(tmp_path: Path) -> None:
     shards = make_shards(tmp_path)
     with shards[1].open("a") as file:
         line = json.loads(shards[1].read_text().splitlines()[1])
@@ -60,7 +60,7 @@ def test_every_line_that_was_paid_for_is_kept(tmp_path: Path) -> None:
     join(shards, joined, CORPUS)
     both = [x for x in joined.read_text().splitlines() if json.loads(x).get("key") == line["key"]]
     assert [json.loads(x)["outcome"] for x in both] == ["ok", "failed"]
-    # The later line of a turn counts, as in the shard.
+    # The last line of a turn counts, as in the shard.
     [last] = [p for p in read_journal(joined)[1] if p.key == line["key"]]
     assert last.outcome == "failed"
 
@@ -68,14 +68,14 @@ def test_every_line_that_was_paid_for_is_kept(tmp_path: Path) -> None:
 EDITED = make_corpus([[("User", f"Otherwise {i}.", "none")] for i in range(11)])
 
 
-def replaced(**options: Any) -> Callable[[list[Path]], None]:
-    """Replaces the shard in the middle by another run."""
+def replace_middle(**options: Any) -> Callable[[list[Path]], None]:
+    """Makes a function that replaces the middle shard by another run."""
 
-    def spoil(shards: list[Path]) -> None:
+    def damage(shards: list[Path]) -> None:
         shards[1].unlink()
         run(KEYWORD, options.pop("corpus", CORPUS), out=shards[1], **options)
 
-    return spoil
+    return damage
 
 
 def cut(shards: list[Path]) -> None:
@@ -83,28 +83,28 @@ def cut(shards: list[Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("damage", "message"),
     [
         (lambda shards: shards.pop(1), r"10 of 26 user turns are not answered .* Name all shards"),
         (lambda shards: shards[1].unlink(), r"shard-1-of-3.jsonl: there is no journal"),
         (lambda shards: shards.__setitem__(2, shards[1]), "user turns are not answered"),
         (
-            replaced(corpus=Corpus("other", CORPUS.dialogues), shard="1/3"),
+            replace_middle(corpus=Corpus("other", CORPUS.dialogues), shard="1/3"),
             r"belongs to another run .* corpus is 'other' here and 'tiny' there",
         ),
         (
-            replaced(corpus=EDITED, shard="1/3"),
+            replace_middle(corpus=EDITED, shard="1/3"),
             r"was made for tiny .* Name its corpus with --corpus",
         ),
-        (replaced(shard="1/4"), r"shards i/n with different n \(0/3, 1/4, 2/3\)"),
+        (replace_middle(shard="1/4"), r"shards i/n with different n \(0/3, 1/4, 2/3\)"),
         (cut, r"1 of 26 user turns are not answered .* in dialogue d0010"),
     ],
 )
-def test_what_is_not_all_of_one_run_is_refused_and_nothing_is_written(
-    tmp_path: Path, spoil: Callable[[list[Path]], object], message: str
+def test_incomplete_or_different_shards_are_refused_and_nothing_is_written(
+    tmp_path: Path, damage: Callable[[list[Path]], object], message: str
 ) -> None:
     shards = make_shards(tmp_path)
-    spoil(shards)
+    damage(shards)
     joined = tmp_path / "k.jsonl"
     with pytest.raises(JournalError, match=message):
         join(shards, joined, CORPUS)

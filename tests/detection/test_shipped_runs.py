@@ -1,8 +1,8 @@
-"""The journals that ship fit the registry and the corpus, and engines still give their answers.
+"""Shipped journals fit the registry and the corpus, and engines reproduce their answers.
 
-An engine's code is part of its runs' identity as a version that a developer declares. These tests
-fail if answers change without a new version. After raising a version, write the expected answers
-of the engines without a shipped run anew: ``python -m tests.detection.expected_answers``.
+The declared version of an engine is part of its runs' identity. These tests fail if answers change
+without a new version. After a new version, update the expected answers of the engines without a
+shipped run: ``python -m tests.detection.expected_answers``.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ JOURNALS = sorted(paths.SHIPPED_RUNS.rglob("*.jsonl"))
 FOLDER = paths.SHIPPED_RUNS / "surrogate-test"
 FREE, TUNED = "smollm2-135m", "smollm2-135m-tuned"
 SERVED = ("smollm2-135m-openai", "smollm2-135m-anthropic")
-WHOLE = {FREE, TUNED, f"{FREE}-constrained", f"{TUNED}-constrained", PROBE}
-# Their adapters do not ship, or they asked a server with llama.cpp, which takes 26 s an answer.
-NOT_ASKED = ("tuned-on-", "openai", "anthropic")
-# Learning takes the probe 39 minutes: see `ask_sample`.
-ASKED = [p for p in JOURNALS if not any(x in p.stem for x in (*NOT_ASKED, "probe"))]
+COMPLETE = {FREE, TUNED, f"{FREE}-constrained", f"{TUNED}-constrained", PROBE}
+# Runs whose adapters are not shipped, or that used a llama.cpp server (26 s per answer).
+NOT_REPEATED = ("tuned-on-", "openai", "anthropic")
+# Without the probe, whose training takes 39 minutes: see `ask_sample`.
+REPEATED = [p for p in JOURNALS if not any(x in p.stem for x in (*NOT_REPEATED, "probe"))]
 LEARNS_SLOWLY = ("tfidf", "tfidf-history")
 
 
@@ -61,7 +61,7 @@ def corpus_of(record: Record) -> Corpus:
 
 
 def model_of(record: Record) -> Model:
-    """The registry's entry, with the temperature and the seed of the run."""
+    """Returns the registry's entry with the decoding settings of the run."""
     entry = load_registry()[record.model].model_dump(exclude_none=True)
     return Model.model_validate(entry | {"decoding": record.decoding})
 
@@ -69,7 +69,7 @@ def model_of(record: Record) -> Model:
 def sessions_without(
     left_out: Iterable[Prediction], record: Record, stored: Iterable[Prediction]
 ) -> list[Session]:
-    """Sessions that ask about the turns left out, and take all other answers from the journal."""
+    """Makes sessions for the turns left out; all other answers come from the journal."""
     template, asked = load_template(record.prompt), {(p.dialogue, p.turn) for p in left_out}
     kept: dict[str, list[Prediction]] = defaultdict(list)
     for prediction in stored:
@@ -83,27 +83,25 @@ def sessions_without(
 
 
 @pytest.mark.parametrize("path", JOURNALS, ids=short)
-def test_a_shipped_run_keeps_its_identity_and_every_question_and_label(
-    path: Path, tmp_path: Path
-) -> None:
+def test_a_shipped_run_has_its_identity_prompts_and_labels(path: Path, tmp_path: Path) -> None:
     record, stored = read_journal(path)
     corpus = corpus_of(record)
     chosen = set(record.dialogues or [d.id for d in corpus])
     part = corpus.subset([i for i, d in enumerate(corpus) if d.id in chosen], corpus.name)
-    # Each answer is to a question that is asked again word for word, and none is left.
+    # All answers belong to prompts that are unchanged.
     assert len(load_predictions(path, part).masks) == len(stored)
     if path.parent == FOLDER:
         model = load_registry()[path.stem]
-        assert not record.dirty, "made from a commit, not from changes that nobody can see"
+        assert not record.dirty, "shipped runs are made from a commit, without local changes"
         assert record.corpus_fingerprint == corpus.fingerprint
         assert record.decoding == (model.decoding.settings if model.decoding else {})
         assert len(chosen) == (model.sample or len(corpus))
-        assert path.stem not in WHOLE or len(part) == len(corpus)
+        assert path.stem not in COMPLETE or len(part) == len(corpus)
         if path.stem.endswith("-constrained"):
             assert all(p.outcome is Outcome.OK and p.choices for p in stored)
     if "tuned-on-" in path.stem:
         return
-    # A finished run whose identity has changed is refused; this one asks nothing.
+    # A changed identity would be refused. Resuming a finished run asks nothing.
     copy = Path(shutil.copy(path, tmp_path))
     before = copy.read_bytes()
     run(model_of(record), part, out=copy)
@@ -111,7 +109,7 @@ def test_a_shipped_run_keeps_its_identity_and_every_question_and_label(
     assert b'"answer"' not in copy.read_bytes()[len(before) :]
 
 
-def test_both_sdks_bring_the_same_answers_and_have_the_local_runs_tokens() -> None:
+def test_both_sdks_give_equal_answers_and_the_token_counts_of_local_runs() -> None:
     one, two = (read_journal(FOLDER / f"{name}.jsonl")[1] for name in SERVED)
     assert [(p.key, p.answer, p.tokens_in, p.tokens_out) for p in one] == [
         (p.key, p.answer, p.tokens_in, p.tokens_out) for p in two
@@ -121,13 +119,13 @@ def test_both_sdks_bring_the_same_answers_and_have_the_local_runs_tokens() -> No
     assert shared
     assert all(p.tokens_in == other.tokens_in for p, other in shared)
     for answers in (one, two):
-        # Only the first prompt of a fresh server is cold.
+        # Only the first prompt of a new server has no cached tokens.
         assert [a.turn for a in answers if not a.tokens_cached] == [answers[0].turn]
         assert all((a.tokens_cached or 0) < (a.tokens_in or 0) for a in answers)
 
 
 @pytest.mark.shipped
-@pytest.mark.parametrize("path", ASKED, ids=short)
+@pytest.mark.parametrize("path", REPEATED, ids=short)
 def test_a_local_model_gives_the_shipped_answers_again(path: Path) -> None:
     record, stored = read_journal(path)
     stored = sorted(stored, key=lambda p: (p.dialogue, p.turn))
@@ -144,20 +142,20 @@ def test_a_local_model_gives_the_shipped_answers_again(path: Path) -> None:
 
 @pytest.mark.shipped
 @pytest.mark.parametrize("name", [FREE, TUNED])
-def test_one_generate_per_prompt_says_again_what_the_journal_holds(name: str) -> None:
+def test_the_reference_engine_gives_the_shipped_answers_again(name: str) -> None:
     from cradle_lib.detection.local.reference import Reference
 
     record, stored = read_journal(FOLDER / f"{name}.jsonl")
     shipped = {prediction.key: prediction for prediction in stored}
     engine = Reference(load_registry()[name], Options(device="cpu"))
-    # The first question of a dialogue, and one with a history of the model's own tags.
+    # The first question of a dialogue, and a question with the model's own tags in the history.
     for dialogue, before in ((stored[0].dialogue, 0), (stored[-1].dialogue, 3)):
         own = sorted((p for p in stored if p.dialogue == dialogue), key=lambda p: p.turn)
         place = corpus_of(record).by_id[dialogue]
         prompt = Session(place, load_template(record.prompt), stored=own[:before]).prompt
         assert prompt is not None
         answer, expected = engine.reply(prompt), shipped[prompt.key]
-        # The wave stops where the line ends; what comes after it is not read.
+        # The wave engine stops at the end of the line; later text is not parsed.
         assert answer.text.startswith(expected.answer)
         assert answer.tokens_in == expected.tokens_in
 

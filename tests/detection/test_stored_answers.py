@@ -1,4 +1,4 @@
-"""Answers of stored runs as data, against the lines of their journals."""
+"""Answers of stored runs as data frames, compared with the lines of their journals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_each_line_of_a_journal_is_a_row_and_records_are_columns() -> None:
     assert by_path.drop(columns="run").equals(frame.drop(columns="run"))
 
 
-def test_models_that_were_not_run_leave_no_rows() -> None:
+def test_models_without_a_run_have_no_rows() -> None:
     frame = stored_answers(load_corpus("surrogate", "dev"), [SERVED[0], ABSENT])
     assert frame.empty
     assert frame.columns.tolist() == stored_answers(load_corpus(), SERVED[:1]).columns.tolist()

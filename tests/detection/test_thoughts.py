@@ -1,4 +1,4 @@
-"""Reasoning is taken out of answers, whatever marks it, and never read as labels."""
+"""Reasoning is removed from answers for all known markers, and never parsed as labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cradle_lib.detection.parsing import is_cut
 from cradle_lib.detection.thoughts import is_open, open_marker, without_thoughts
 from cradle_lib.labels import BITS
 
-# As the chat templates and the documentation of these models write them.
+# From the chat templates and the documentation of these models.
 PAIRS = {
     "DeepSeek, Qwen": ("<think>", "</think>"),
     "in capitals": ("<THINK>", "</Think>"),
@@ -46,15 +46,15 @@ THOUGHT = "alert_ongoing\nIt says <b>no</b>, so\nconfirm_SH_ongoing\n"
 
 
 @pytest.mark.parametrize(("opens", "closes"), PAIRS.values(), ids=PAIRS)
-def test_what_follows_a_thought_is_read_and_nothing_within_it(opens: str, closes: str) -> None:
+def test_only_text_after_a_thought_is_parsed(opens: str, closes: str) -> None:
     read = (Outcome.OK, BITS[LABEL])
     assert read_answer(f"{opens}{THOUGHT}{closes}\n\n{LABEL}") == read
-    # The prompt has opened it, so that the answer has the closing marker only.
+    # If the prompt opens the thought, the answer has the closing marker only.
     assert read_answer(f"{THOUGHT}{closes}\n\n{LABEL}") == read
     assert read_answer(f"{opens}{THOUGHT}") == (Outcome.UNPARSED, 0)
     assert read_answer(f"{THOUGHT}{closes}") == (Outcome.UNPARSED, 0)
     assert read_answer(f"{closes}{LABEL}{closes}none") == (Outcome.OK, 0)
-    # A line break within a thought ends no answer.
+    # A line break in a thought does not end an answer.
     assert is_cut(f"{opens}none\nand{closes}none")
     assert not is_cut(f"{opens}none\nand{closes}none\nMore.\n")
     assert open_marker(f"<|assistant|>{opens}") == opens.rstrip()
@@ -75,23 +75,23 @@ def test_one_marker_does_not_close_a_thought_of_another_kind() -> None:
         "<|START_THINKING|>a<|END_THINKING|><|START_RESPONSE|>confirm_DV_past<|END_RESPONSE|>",
     ],
 )
-def test_what_frames_the_answer_after_a_thought_is_passed_over(text: str) -> None:
+def test_tags_around_the_answer_after_a_thought_are_ignored(text: str) -> None:
     assert read_answer(text) == (Outcome.OK, BITS[LABEL])
 
 
 @settings(max_examples=200)
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<THINK>", "</Think>", "\n", "none"])))
-def test_thoughts_are_taken_out_as_patterns_for_whole_blocks_would(parts: list[str]) -> None:
+def test_thoughts_are_removed_like_with_regular_expressions(parts: list[str]) -> None:
     text = "".join(parts)
-    whole = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL | re.IGNORECASE)
-    opened = re.search("<think>", whole, re.IGNORECASE)
-    head = whole[: opened.start()] if opened else whole
-    # Of the rest everything up to the last closing marker belongs to the prompt's thought.
-    lone = re.sub(r"^.*</think>", "", head, flags=re.DOTALL | re.IGNORECASE)
-    assert without_thoughts(text) == lone + whole[len(head) :]
+    without_blocks = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL | re.IGNORECASE)
+    opened = re.search("<think>", without_blocks, re.IGNORECASE)
+    head = without_blocks[: opened.start()] if opened else without_blocks
+    # In the rest, text up to the last closing marker belongs to a thought that the prompt opened.
+    after_last_close = re.sub(r"^.*</think>", "", head, flags=re.DOTALL | re.IGNORECASE)
+    assert without_thoughts(text) == after_last_close + without_blocks[len(head) :]
 
 
 @pytest.mark.parametrize("piece", ["<think>", "<think_", "<a_", "<|begin_of_", "<|channel|>final"])
-def test_each_marker_is_looked_at_once(piece: str) -> None:
-    # Looking through the rest of the text from each of them would take minutes.
+def test_markers_are_found_in_linear_time(piece: str) -> None:
+    # Searching the rest of the text from each marker would take minutes.
     assert read_answer("<" + piece * 20_000) == (Outcome.UNPARSED, 0)

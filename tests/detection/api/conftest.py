@@ -15,7 +15,7 @@ def module_service() -> Iterator[FaultServer]:
 
 @pytest.fixture
 def service(module_service: FaultServer) -> FaultServer:
-    """A server to which tests add scenarios; what it has seen is that of the test."""
+    """A server to which tests add scenarios; its recorded requests are those of the test."""
     module_service.seen.clear()
     module_service.headers.clear()
     return module_service

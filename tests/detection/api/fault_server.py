@@ -1,4 +1,4 @@
-"""A server that misbehaves as asked: the scenario is the first part of the path."""
+"""A server with programmed faults; the first part of a request's path selects the scenario."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 from ...loopback import Handler, Loopback
 
 Reply = tuple[int, dict[str, str], bytes]
-# Gives the reply to an attempt, counted from 0. ``None`` hangs until the server closes, ``b""``
-# resets the connection.
+# Maps the number of an attempt, from 0, to its reply. ``None`` hangs until the server closes,
+# ``b""`` resets the connection.
 Scenario = Callable[[int], Reply | bytes | None]
-# A reply that sends one more byte every hundredth of a second and never ends.
+# A reply that sends one byte every 10 ms and never ends.
 DRIBBLE: Reply = (200, {"content-type": "application/json", "content-length": "99999"}, b" ")
 
 
@@ -38,7 +38,7 @@ def chat(**choice: Any) -> Reply:
 
 def message(text: str | None = "none", **fields: Any) -> Reply:
     about = {"id": "m", "type": "message", "role": "assistant", "model": "m-2026-01-01"}
-    # The same tokens as in a chat completion, counted Anthropic's way.
+    # The same tokens as in a chat completion, in Anthropic's fields.
     usage = {
         **{"input_tokens": 2, "output_tokens": 2},
         **{"cache_read_input_tokens": 4, "cache_creation_input_tokens": 3},
@@ -49,7 +49,7 @@ def message(text: str | None = "none", **fields: Any) -> Reply:
 
 
 def with_prompt_tokens(content: bytes, body: dict[str, Any], most: int = 10**6) -> bytes:
-    """Lets a long prompt have more tokens than the 9 of :func:`chat` and :func:`message`."""
+    """Replaces the 9 prompt tokens of :func:`chat` and :func:`message` for long prompts."""
     tokens = min(max(9, len(json.dumps(body.get("messages"))) // 6), most)
     content = content.replace(b'"prompt_tokens": 9,', b'"prompt_tokens": %d,' % tokens)
     return content.replace(b'"input_tokens": 2,', b'"input_tokens": %d,' % (tokens - 7))
@@ -65,8 +65,8 @@ class FaultServer(Loopback):
     """Serves scenarios on loopback and counts the calls of each.
 
     Args:
-        scenarios: What to do under which name.
-        seen: Where to put the bodies of requests, before the scenario is asked.
+        scenarios: Scenarios by name.
+        seen: List for the bodies of requests; filled before the scenario is called.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class FaultServer(Loopback):
         self.seen: list[dict[str, Any]] = [] if seen is None else seen
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
-        #: Tokens of a prompt that it reads; it cuts longer ones silently.
+        #: Context length in tokens; longer prompts are truncated silently.
         self.context = 10**6
         self._scenarios = scenarios
         self._closing = threading.Event()
@@ -85,7 +85,7 @@ class FaultServer(Loopback):
 
         class Faulty(Handler):
             def do_POST(self) -> None:
-                # A proxy is asked for a whole address: its scenario has no name.
+                # Requests to a proxy have a complete URL, which gives the empty name.
                 name = self.path.split("/")[1]
                 body = json.loads(self.body())
                 with lock:
@@ -105,7 +105,7 @@ class FaultServer(Loopback):
                 else:
                     status, headers, content = reply
                     content = with_prompt_tokens(content, body, outer.context)
-                    # What is announced is not what is sent: nothing can follow it.
+                    # A scenario's content-length may be wrong, so close the connection.
                     self.close_connection |= "content-length" in headers
                     self.send(content, status, headers)
                     while reply is DRIBBLE and not outer._closing.wait(0.01):
@@ -114,7 +114,7 @@ class FaultServer(Loopback):
         super().__init__(Faulty)
 
     def add(self, scenario: Scenario) -> str:
-        """Adds a scenario while the server runs; gives its name."""
+        """Adds a scenario while the server runs and returns its name."""
         name = f"s{len(self._scenarios)}"
         self._scenarios[name] = scenario
         return name

@@ -1,6 +1,6 @@
-"""A run against a service, in a process that the tests kill: the arguments are address and folder.
+"""A run with a service, in a process that the tests kill. Arguments: address and output folder.
 
-It goes through ``cradle infer``, so that the command's own handling of Ctrl-C is tested, too.
+It uses ``cradle infer``, so that the command's handling of Ctrl-C is tested, too.
 """
 
 from __future__ import annotations

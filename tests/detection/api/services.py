@@ -1,4 +1,4 @@
-"""What the tests of API engines share: a model, an engine, and services without sockets."""
+"""Helpers of the tests of API engines: a model, an engine, and services without sockets."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from ..dialogues import make_corpus
 from .fault_server import Reply, chat, message, with_prompt_tokens
 
 KEY = "sk-planted-0123456789"
-# Where nobody listens; imagined services need an address too.
+# An address where no server listens, also for fake services.
 NOWHERE = "http://127.0.0.1:9"
 SDKS: list[str] = ["openai", "anthropic"]
 TEMPLATE = parse_template("short", "Label.\n{history}\n{current_turn}")
 GOOD: dict[str, Callable[..., Reply]] = {"openai": chat, "anthropic": message}
-# No waiting in tests; a call that hangs is given up soon.
-HURRY = RetryPolicy(attempts=3, deadline=20.0, base=0.0, failures=4, connect=0.0)
+# No waits between attempts.
+NO_WAIT = RetryPolicy(attempts=3, deadline=20.0, base=0.0, failures=4, connect=0.0)
 HELLO = make_corpus([[("User", "Hello.", "none")]])
 
 
 def make_model(engine: str, url: str | None, **decoding: Any) -> Model:
-    """Makes a model that is asked at ``url``; ``None`` is the provider's own endpoint."""
+    """Makes a model that is served at ``url``; ``None`` is the provider's own endpoint."""
     return Model.model_validate(
         {
             "id": f"m-{engine}",
@@ -55,7 +55,7 @@ def make_model(engine: str, url: str | None, **decoding: Any) -> Model:
 
 
 def make_remote(
-    model: Model, policy: RetryPolicy | None = HURRY, concurrency: int = 2, **options: Any
+    model: Model, policy: RetryPolicy | None = NO_WAIT, concurrency: int = 2, **options: Any
 ) -> Remote:
     engine = make_engine(model, HELLO, Options(concurrency=concurrency, **options))
     assert isinstance(engine, Remote)
@@ -64,7 +64,7 @@ def make_remote(
     return engine
 
 
-def ask(model: Model, policy: RetryPolicy | None = HURRY) -> Prediction:
+def ask(model: Model, policy: RetryPolicy | None = NO_WAIT) -> Prediction:
     """Asks one question."""
     found: list[Prediction] = []
     session = Session(HELLO.dialogues[0], TEMPLATE)
@@ -73,24 +73,24 @@ def ask(model: Model, policy: RetryPolicy | None = HURRY) -> Prediction:
     return found[0]
 
 
-class Leaping(asyncio.SelectorEventLoop):
-    """An event loop whose clock leaps to the next thing that is due instead of waiting."""
+class SkippingLoop(asyncio.SelectorEventLoop):
+    """An event loop with a simulated clock that skips to the next timer instead of waiting."""
 
     def __init__(self) -> None:
         self.now = 0.0
-        super().__init__(_LeapingSelector(self))
+        super().__init__(_SkippingSelector(self))
 
     def time(self) -> float:
         return self.now
 
 
-class _LeapingSelector(selectors.DefaultSelector):
-    def __init__(self, loop: Leaping) -> None:
+class _SkippingSelector(selectors.DefaultSelector):
+    def __init__(self, loop: SkippingLoop) -> None:
         super().__init__()
         self.loop = loop
 
     def select(self, timeout: float | None = None) -> Any:
-        assert timeout is not None, "everything waits, and nothing will come"
+        assert timeout is not None, "deadlock: no timer and no event is pending"
         self.loop.now += max(timeout, 0.0)
         return super().select(0)
 
@@ -112,23 +112,23 @@ def long_corpus(dialogues: int, turns: int) -> Corpus:
 Handler = Callable[[httpx2.Request], Awaitable[httpx2.Response]]
 
 
-class Imagined:
-    """A service without sockets, on a clock that leaps; the SDK in front of it is the real one.
+class FakeService:
+    """A service without sockets and with a simulated clock, behind the real SDK.
 
     Args:
-        monkeypatch: Puts it in the place of the endpoint and of the clock.
-        handler: Answers requests; sleeps and failures of the network included.
+        monkeypatch: Replaces the event loop.
+        handler: Answers requests; may sleep, and raise network errors.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, handler: Handler) -> None:
         self.handler = handler
         self.seconds = 0.0
-        self.flying = 0
-        self.most_flying = 0
-        self.begun: list[float] = []
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.call_times: list[float] = []
         monkeypatch.setattr(service_client.asyncio, "run", self._run)  # type: ignore[attr-defined]
 
-    def drive(
+    def run_engine(
         self, engine: Remote, sessions: Iterable[Session], emit: Callable[[Prediction], None]
     ) -> None:
         sdk: Any = openai if engine.package == "openai" else anthropic
@@ -143,7 +143,7 @@ class Imagined:
                 timeout=None,
                 http_client=httpx2.AsyncClient(transport=transport),
             )
-            # The SDK would ask another thread, for which the leaping clock does not wait.
+            # The SDK would determine the platform in a thread, which the simulated clock breaks.
             client._platform = "Linux"
             return client  # type: ignore[no-any-return]
 
@@ -152,21 +152,21 @@ class Imagined:
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         if request.method == "GET" and request.url.path.endswith("/models"):
-            # It has no list of its models, and nobody has to wait for it.
+            # No list of models, without delay.
             return httpx2.Response(404)
-        self.flying += 1
-        self.most_flying = max(self.most_flying, self.flying)
-        self.begun.append(asyncio.get_running_loop().time())
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        self.call_times.append(asyncio.get_running_loop().time())
         try:
             reply = await self.handler(request)
             content = with_prompt_tokens(reply.content, json.loads(request.content))
             fields = {k: v for k, v in reply.headers.items() if k != "content-length"}
             return response((reply.status_code, fields, content))
         finally:
-            self.flying -= 1
+            self.in_flight -= 1
 
     def _run(self, main: Any) -> Any:
-        with asyncio.Runner(loop_factory=Leaping) as runner:
+        with asyncio.Runner(loop_factory=SkippingLoop) as runner:
             try:
                 return runner.run(main)
             finally:
@@ -178,13 +178,13 @@ def response(reply: Reply) -> httpx2.Response:
     return httpx2.Response(status, headers=headers, content=content)
 
 
-def joined(content: str | list[dict[str, Any]]) -> str:
-    """A message's text, whether it was sent in one piece or in blocks."""
+def joined_text(content: str | list[dict[str, Any]]) -> str:
+    """Joins the text of a message that is a string or blocks."""
     if isinstance(content, str):
         return content
     return "".join(block["text"] for block in content)
 
 
 def prompt_of(request: httpx2.Request) -> str:
-    """The user message of a request."""
-    return joined(json.loads(request.content)["messages"][0]["content"])
+    """Returns the user message of a request."""
+    return joined_text(json.loads(request.content)["messages"][0]["content"])

@@ -1,4 +1,4 @@
-"""The most that runs can cost, and what they cost, against worked sums."""
+"""Upper bounds and actual costs of runs, compared with worked sums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cradle_lib.record import Record
 
 
 def write(model: str, corpus: Corpus, answers: list[Answer]) -> None:
-    """Writes a journal over the first dialogues, with these answers and then ``none``."""
+    """Writes a journal with these answers to the first dialogue."""
     entry = load_registry()[model]
     template = load_template(entry.prompt)
     about = {name: getattr(entry, name) for name in ("name", "group", "engine", "prompt")}
@@ -35,7 +35,7 @@ def write(model: str, corpus: Corpus, answers: list[Answer]) -> None:
             journal.append(session.answer(answer))
 
 
-def test_no_prompt_of_a_run_is_longer_than_was_computed(corpus: Corpus) -> None:
+def test_no_prompt_is_longer_than_the_computed_bound(corpus: Corpus) -> None:
     template = load_template("turn")
     found = prompt_sizes(corpus.dialogues, template, "self")
     assert found.keys() == {(d.id, t.turn_id) for d in corpus.dialogues for t in d.user_turns}
@@ -45,25 +45,25 @@ def test_no_prompt_of_a_run_is_longer_than_was_computed(corpus: Corpus) -> None:
             while (prompt := session.prompt) is not None:
                 assert len(prompt.text.encode()) <= found[prompt.dialogue, prompt.turn]
                 session.answer(Answer(answer))
-    # The first prompt shows no tags, so that its size is exact.
+    # The first prompt has no tags, so that its bound is exact.
     first = Session(corpus.dialogues[0], template).prompt
     assert first
     assert found[first.dialogue, first.turn] == len(first.text.encode())
 
 
-def test_the_most_that_a_run_can_cost_follows_from_its_bytes(corpus: Corpus) -> None:
+def test_the_upper_bound_of_the_cost_follows_from_the_bytes_of_prompts(corpus: Corpus) -> None:
     frame = estimate_costs(corpus).set_index("system")
     assert frame.index.tolist() == ["GPT-5.1", "Claude-4.5-Sonnet", "Gemini-3-Flash"]
     sizes = prompt_sizes(corpus, load_template("turn"), "self")
     assert (frame["calls"] == 6).all()
     assert (frame["prompt_bytes"] == sum(sizes.values())).all()
     assert (frame["answer_tokens"] == 6 * 256).all()
-    # 256 tokens around each prompt; for Claude, writing to the cache costs most.
+    # 256 tokens overhead per prompt; for Claude, the highest price is that of cache writes.
     tokens = sum(sizes.values()) + 6 * 256
     prices = {"GPT-5.1": (1.25, 10), "Claude-4.5-Sonnet": (3.75, 15), "Gemini-3-Flash": (0.5, 3)}
     for system, (prompt, answer) in prices.items():
         expected = (tokens * prompt + 6 * 256 * answer) / 1e6
-        assert frame.loc[system, "highest_cost"] == pytest.approx(expected)
+        assert frame.loc[system, "highest_call_cost"] == pytest.approx(expected)
     # Four bytes per token, ten tokens per answer, and "none" as every earlier answer.
     sessions = [Session(dialogue, load_template("turn")) for dialogue in corpus]
     total = 0
@@ -75,18 +75,18 @@ def test_the_most_that_a_run_can_cost_follows_from_its_bytes(corpus: Corpus) -> 
     assert frame.loc["GPT-5.1", "usual_cost"] == pytest.approx(expected)
     assert frame["source"].str.startswith("https://").all()
     [bare] = estimate_costs(corpus, ["keyword"]).to_dict("records")
-    assert (bare["calls"], math.isnan(bare["highest_cost"])) == (6, True)
+    assert (bare["calls"], math.isnan(bare["highest_call_cost"])) == (6, True)
 
 
 @pytest.mark.usefixtures("home")
-def test_a_run_of_a_provider_costs_what_its_tokens_cost(corpus: Corpus) -> None:
-    told = {"tokens_in": 1000, "tokens_cached": 600, "tokens_written": 300, "tokens_out": 10}
-    answers = [Answer("none", **told, seconds=seconds) for seconds in (0.5, 1.5)]
+def test_the_cost_of_a_run_follows_from_its_tokens(corpus: Corpus) -> None:
+    tokens = {"tokens_in": 1000, "tokens_cached": 600, "tokens_written": 300, "tokens_out": 10}
+    answers = [Answer("none", **tokens, seconds=seconds) for seconds in (0.5, 1.5)]
     write("claude-4.5-sonnet", corpus, [*answers, Answer("", seconds=4)])
     [run] = run_usage(corpus, ["keyword", "claude-4.5-sonnet"]).to_dict("records")
     assert (run["answers"], run["silent"], run["seconds"]) == (3, 1, 2)
     assert (run["prompt_tokens"], run["output_tokens"]) == (2000, 20)
-    # 600, 300 and 100 of 1000.
+    # Of 1000 tokens, 600 are cached, 300 written and 100 fresh.
     assert (run["cached"], run["written"]) == pytest.approx((0.6, 0.3))
     # 2 x (100 x 3 + 600 x 0.3 + 300 x 3.75 + 10 x 15) / 1e6 = 2 x 1755 / 1e6.
     assert run["cost"] == pytest.approx(0.00351)

@@ -1,4 +1,4 @@
-"""Many dialogues at one service: no answer is lost or asked twice, and every wait is bounded."""
+"""Concurrent calls: no answer is lost or requested twice, and every wait is bounded."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from ..dialogues import make_corpus
 from .fault_server import FaultServer, Reply, as_json, chat, error, message
 from .services import (
     GOOD,
-    HURRY,
+    NO_WAIT,
     NOWHERE,
     SDKS,
+    FakeService,
     Handler,
-    Imagined,
     long_corpus,
     make_model,
     make_remote,
@@ -44,10 +44,10 @@ from .services import (
 pytestmark = pytest.mark.usefixtures("api")
 
 
-class Start:
-    """One start of a run against an imagined service: predictions, and messages with their times.
+class ServiceRun:
+    """A run with a fake service: its predictions, and its notices with their times.
 
-    ``handler`` gives for the n-th call, counted from 1, what handles it.
+    ``handler`` maps the number of a call, from 1, to its handler.
     """
 
     def __init__(
@@ -60,21 +60,23 @@ class Start:
         **options: Any,
     ) -> None:
         self.made: list[Prediction] = []
-        self.said: list[tuple[float, str]] = []
+        self.notices: list[tuple[float, str]] = []
         self.error = ""
         self._handler = handler
-        self.service = Imagined(monkeypatch, self._answer)
-        engine = make_remote(make_model("openai", NOWHERE), policy, notice=self._say, **options)
+        self.service = FakeService(monkeypatch, self._answer)
+        engine = make_remote(make_model("openai", NOWHERE), policy, notice=self._notice, **options)
         try:
-            self.service.drive(engine, sessions(long_corpus(dialogues, turns)), self.made.append)
+            self.service.run_engine(
+                engine, sessions(long_corpus(dialogues, turns)), self.made.append
+            )
         except EngineError as error:
             self.error = str(error)
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
-        return await self._handler(len(self.service.begun))(request)
+        return await self._handler(len(self.service.call_times))(request)
 
-    def _say(self, sentence: str) -> None:
-        self.said.append((asyncio.get_running_loop().time(), sentence))
+    def _notice(self, sentence: str) -> None:
+        self.notices.append((asyncio.get_running_loop().time(), sentence))
 
 
 async def hang(request: httpx2.Request) -> httpx2.Response:
@@ -97,12 +99,12 @@ def after(seconds: float, reply: Any = None) -> Handler:
 # ---- How many calls, and when --------------------------------------------------------
 
 
-def test_the_first_call_is_alone_and_no_more_than_the_limit_are_in_flight(
+def test_the_first_call_is_alone_and_the_limit_of_calls_in_flight_holds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    start = Start(monkeypatch, lambda n: after(1.0), dialogues=10, turns=3, concurrency=5)
-    assert start.service.most_flying == 5
-    at = Counter(start.service.begun)
+    start = ServiceRun(monkeypatch, lambda n: after(1.0), dialogues=10, turns=3, concurrency=5)
+    assert start.service.most_in_flight == 5
+    at = Counter(start.service.call_times)
     assert [at[0.0], at[1.0], at[2.0], at[3.0]] == [1, 5, 5, 5]
 
 
@@ -111,44 +113,44 @@ def test_an_overloaded_service_answers_every_question(monkeypatch: pytest.Monkey
 
     async def handler(request: httpx2.Request) -> httpx2.Response:
         nonlocal refused
-        if service.flying > capacity:
+        if service.in_flight > capacity:
             refused += 1
             await asyncio.sleep(0.01)
             return response(error(529, type="overloaded_error"))
         await asyncio.sleep(1.0)
         return response(chat())
 
-    service = Imagined(monkeypatch, handler)
+    service = FakeService(monkeypatch, handler)
     made: list[Prediction] = []
     under_test = make_remote(make_model("openai", NOWHERE), None, concurrency=40)
-    service.drive(under_test, sessions(long_corpus(40, 5)), made.append)
+    service.run_engine(under_test, sessions(long_corpus(40, 5)), made.append)
     # With a fixed number of calls, up to a tenth of the questions fail.
     assert Counter(p.outcome for p in made) == {Outcome.OK: 200}
     assert refused < 0.3 * 200
     assert 200 / capacity <= service.seconds <= 1.5 * 200 / capacity
 
 
-def test_when_a_service_asks_to_wait_no_call_begins_until_then(
+def test_no_call_starts_before_the_retry_after_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wait = error(429, headers={"retry-after": "30"})
     handler = lambda n: after(1.0, wait if n == 20 else None)  # noqa: E731
-    start = Start(monkeypatch, handler, dialogues=10, concurrency=4)
+    start = ServiceRun(monkeypatch, handler, dialogues=10, concurrency=4)
     assert [p.outcome for p in start.made] == [Outcome.OK] * 40
-    refused_at = sorted(start.service.begun)[19] + 1.0
-    assert not [t for t in start.service.begun if refused_at < t < refused_at + 30]
-    assert refused_at + 30 in start.service.begun
+    refused_at = sorted(start.service.call_times)[19] + 1.0
+    assert not [t for t in start.service.call_times if refused_at < t < refused_at + 30]
+    assert refused_at + 30 in start.service.call_times
 
 
-# ---- Waits are bounded, and the user is told -----------------------------------------
+# ---- Waits are bounded and reported --------------------------------------------------
 
 
-def test_a_server_that_never_answers_is_reported_within_15_seconds_and_left_after_300(
+def test_a_server_that_never_answers_is_reported_after_10_s_and_stops_the_run_after_300_s(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    start = Start(monkeypatch, lambda n: hang)
-    assert [at for at, _ in start.said] == [10, 20, 40, 80, 160]
-    assert start.said[0][1] == (
+    start = ServiceRun(monkeypatch, lambda n: hang)
+    assert [at for at, _ in start.notices] == [10, 20, 40, 80, 160]
+    assert start.notices[0][1] == (
         "Tested: no answer from 127.0.0.1:9 for 10 s: it has not replied. "
         "The run stops after 300 s without one."
     )
@@ -158,18 +160,18 @@ def test_a_server_that_never_answers_is_reported_within_15_seconds_and_left_afte
         start.error,
     )
     assert (start.service.seconds, start.made) == (300, [])
-    # Deadlines at 120 and about 241 s: a third call was in flight at the end.
-    assert len(start.service.begun) == 3
+    # Two calls reached their deadlines, at 120 and about 241 s; a third was in flight at 300 s.
+    assert len(start.service.call_times) == 3
 
 
 @pytest.mark.parametrize(("wait", "calls", "status"), [(86_400, 1, 429), (70, 5, 500)])
-def test_the_waits_that_a_service_asks_for_are_bounded(
+def test_retry_after_times_are_bounded(
     monkeypatch: pytest.MonkeyPatch, wait: int, calls: int, status: int
 ) -> None:
     reply = error(status, headers={"retry-after": str(wait)})
-    start = Start(monkeypatch, lambda n: after(0.0, reply), RetryPolicy(attempts=99))
-    # A wait that would end after 300 s is not begun.
-    assert (len(start.service.begun), start.service.seconds) == (calls, wait * (calls - 1))
+    start = ServiceRun(monkeypatch, lambda n: after(0.0, reply), RetryPolicy(attempts=99))
+    # A wait that would end after 300 s is not started.
+    assert (len(start.service.call_times), start.service.seconds) == (calls, wait * (calls - 1))
     assert f"does not answer (HTTP {status}: it broke; it asks to wait {wait} s)" in start.error
     assert start.made == []
 
@@ -177,24 +179,26 @@ def test_the_waits_that_a_service_asks_for_are_bounded(
 def test_a_port_where_nothing_listens_stops_the_run_within_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    start = Start(monkeypatch, lambda n: refuse, concurrency=64)
-    away = "Tested: 127.0.0.1:9 can't be reached: refused."
-    assert start.error.startswith(f"{away} Check that the server runs, the network, and base_url")
+    start = ServiceRun(monkeypatch, lambda n: refuse, concurrency=64)
+    unreachable = "Tested: 127.0.0.1:9 can't be reached: refused."
+    assert start.error.startswith(
+        f"{unreachable} Check that the server runs, the network, and base_url"
+    )
     assert start.service.seconds <= 10
-    assert (start.service.most_flying, start.made) == (1, [])
+    assert (start.service.most_in_flight, start.made) == (1, [])
 
 
-def test_a_server_that_is_away_for_a_while_costs_no_question(
+def test_no_question_fails_while_a_server_is_unreachable_for_90_s(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    begun: list[float] = []
+    call_times: list[float] = []
 
     def handler(number: int) -> Handler:
-        begun.append(asyncio.get_running_loop().time())
-        return refuse if 5 <= begun[-1] < 95 else after(1.0)
+        call_times.append(asyncio.get_running_loop().time())
+        return refuse if 5 <= call_times[-1] < 95 else after(1.0)
 
-    start = Start(monkeypatch, handler, concurrency=4)
-    # Ninety seconds are more than six attempts take, and no turn has failed.
+    start = ServiceRun(monkeypatch, handler, concurrency=4)
+    # Six attempts take less than 90 s, so that without a pause questions would fail.
     assert [p.outcome for p in start.made] == [Outcome.OK] * 24
     assert start.service.seconds < 200
 
@@ -202,8 +206,10 @@ def test_a_server_that_is_away_for_a_while_costs_no_question(
 # ---- Stopping ------------------------------------------------------------------------
 
 
-def test_a_stopped_run_keeps_the_answers_in_flight_and_asks_no_more(service: FaultServer) -> None:
-    many, made = long_corpus(20, 3), list[Prediction]()
+def test_a_stopped_run_keeps_the_answers_of_calls_in_flight_and_starts_no_more(
+    service: FaultServer,
+) -> None:
+    corpus, made = long_corpus(20, 3), list[Prediction]()
     name = service.add(lambda n: chat())
     engine = make_remote(make_model("openai", f"{service.url}/{name}"), concurrency=4)
 
@@ -215,34 +221,34 @@ def test_a_stopped_run_keeps_the_answers_in_flight_and_asks_no_more(service: Fau
 
     match = r"^Tested: the money is spent\. The answers so far are kept: run the same command"
     with pytest.raises(EngineError, match=match):
-        engine.answer_all(sessions(many), emit)
+        engine.answer_all(sessions(corpus), emit)
     assert service.calls[name] == len(made)
     assert 30 <= len(made) <= 33
-    engine.answer_all(sessions(many, made), made.append)
-    # A stopped engine can go on: nothing is asked twice.
+    engine.answer_all(sessions(corpus, made), made.append)
+    # A stopped engine can continue, without repeating a question.
     assert service.calls[name] == len({(p.dialogue, p.turn) for p in made}) == 60
 
 
-def test_a_service_that_keeps_failing_stops_the_run_and_a_later_start_goes_on(
+def test_a_service_that_keeps_failing_stops_the_run_and_a_later_start_resumes(
     service: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = make_corpus([[("User", f"turn {i}", "none") for i in range(8)]])
     down = True
     name = service.add(lambda n: error(503) if down and n >= 2 else chat())
     model = make_model("openai", f"{service.url}/{name}")
-    monkeypatch.setattr(RetryPolicy, "of", classmethod(lambda *_: HURRY))
+    monkeypatch.setattr(RetryPolicy, "of", classmethod(lambda *_: NO_WAIT))
     with pytest.raises(EngineError, match=r"4 questions in a row failed \(HTTP 503"):
         run(model, long, out=tmp_path)
     down, calls = False, service.calls[name]
     predictions = read_journal(run(model, long, out=tmp_path))[1]
-    # Two turns were answered at first; the failed ones showed as none, as they do now.
+    # Two turns had been answered before; the failed ones were `none` in the history, as now.
     assert service.calls[name] - calls == 6
     assert [p.outcome for p in predictions] == [Outcome.OK] * 8
 
 
 @pytest.fixture
 def interrupt() -> Iterator[Callable[[], None]]:
-    """Ctrl-C as in a terminal, also where the tests were started in the background."""
+    """Sends Ctrl-C as a terminal does, even if the tests run in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     main = threading.main_thread().ident or 0
     yield lambda: signal.pthread_kill(main, signal.SIGINT)
@@ -299,7 +305,7 @@ MOVES: dict[str, Callable[[str], Reply | str]] = {
     seed=st.integers(0, 9),
 )
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_after_any_faults_every_turn_is_there_once_and_none_was_asked_for_twice(
+def test_after_any_faults_every_turn_is_answered_once(
     engine: str,
     moves: list[str],
     concurrency: int,
@@ -328,10 +334,10 @@ def test_after_any_faults_every_turn_is_there_once_and_none_was_asked_for_twice(
 
     policy = RetryPolicy(attempts=2, deadline=50.0, base=1.0, cap=5.0, failures=3)
     for _ in range(len(moves) + 2):
-        service, here = Imagined(monkeypatch, handler), list[Prediction]()
+        service, here = FakeService(monkeypatch, handler), list[Prediction]()
         remote = make_remote(make_model(engine, NOWHERE, temperature=0.0), policy, concurrency)
         try:
-            service.drive(remote, sessions(corpus, list(journal.values())), here.append)
+            service.run_engine(remote, sessions(corpus, list(journal.values())), here.append)
             stopped = False
         except EngineError:
             stopped = True
@@ -339,9 +345,9 @@ def test_after_any_faults_every_turn_is_there_once_and_none_was_asked_for_twice(
         assert len(set(places)) == len(places)
         assert all(p.reason for p in here if p.outcome is Outcome.FAILED)
         journal |= dict(zip(places, here, strict=True))
-        # A run that was not stopped has a line for every turn, answered or failed.
+        # Unless the run was stopped, it has a line for every turn, answered or failed.
         assert stopped or len(journal) == sum(shape)
-        assert (service.most_flying <= concurrency, service.flying) == (True, 0)
+        assert (service.most_in_flight <= concurrency, service.in_flight) == (True, 0)
         if len(answered()) == sum(shape):
             return
     raise AssertionError("turns are missing")

@@ -1,4 +1,4 @@
-"""Only an answer that is known to be complete counts, and an error is one with any status."""
+"""Incomplete answers, truncated prompts, and errors in replies with status 200."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .services import GOOD, SDKS, ask, long_corpus, make_model, make_remote, ses
 
 pytestmark = pytest.mark.usefixtures("api")
 
-# Each interface's own words for other ends, and the words of the other interface.
+# Endings that do not mean completion, and endings of the other interface.
 UNKNOWN: dict[str, list[Any]] = {
     "openai": ["error", "", "Stop", 0, ["stop"], "tool_calls", "end_turn"],
     "anthropic": ["error", "", {"stop": 1}, "tool_use", "pause_turn", "stop"],
@@ -69,28 +69,28 @@ def test_a_missing_ending_is_accepted_reported_once_and_recorded(
     assert "does not say how its answers end" in notices[0]
 
 
-# ---- Prompts that a server cuts ------------------------------------------------------
+# ---- Truncated prompts ---------------------------------------------------------------
 
 
-def whole_sizes(service: FaultServer, model: Model) -> list[int]:
-    """The tokens of the prompts of one dialogue, as a server counts them that cuts nothing."""
+def prompt_tokens(service: FaultServer, model: Model) -> list[int]:
+    """Returns the token counts of a dialogue's prompts without truncation."""
     found: list[Prediction] = []
     make_remote(model).answer_all(sessions(long_corpus(1, 4)), found.append)
     return [prediction.tokens_in or 0 for prediction in found]
 
 
 @pytest.mark.parametrize("engine", SDKS)
-# Whole prompts, how many tokens fit beyond the last of them, and the outcomes.
-@pytest.mark.parametrize(("whole", "beyond"), [(4, 0), (3, 0), (2, 1), (1, 2)])
-def test_an_answer_to_a_prompt_that_the_server_cut_is_no_prediction(
-    engine: str, whole: int, beyond: int, service: FaultServer
+# Number of prompts that fit, and spare tokens of the context beyond the last of them.
+@pytest.mark.parametrize(("complete", "beyond"), [(4, 0), (3, 0), (2, 1), (1, 2)])
+def test_an_answer_to_a_truncated_prompt_fails(
+    engine: str, complete: int, beyond: int, service: FaultServer
 ) -> None:
     model = make_model(engine, f"{service.url}/{service.add(lambda n: GOOD[engine]())}")
-    service.context = whole_sizes(service, model)[whole - 1] + beyond
+    service.context = prompt_tokens(service, model)[complete - 1] + beyond
     found: list[Prediction] = []
     make_remote(model).answer_all(sessions(long_corpus(1, 4)), found.append)
-    assert [p.outcome for p in found] == [Outcome.OK] * whole + [Outcome.FAILED] * (4 - whole)
-    for prediction in found[whole:]:
+    assert [p.outcome for p in found] == [Outcome.OK] * complete + [Outcome.FAILED] * (4 - complete)
+    for prediction in found[complete:]:
         assert (prediction.answer, prediction.mask) == ("", 0)
         assert f"reports {service.context} tokens" in (prediction.reason or "")
         # It was paid for.
@@ -98,7 +98,7 @@ def test_an_answer_to_a_prompt_that_the_server_cut_is_no_prediction(
 
 
 @pytest.mark.parametrize("engine", SDKS)
-def test_a_first_prompt_that_was_cut_is_recognised_by_its_length(
+def test_a_truncated_first_prompt_is_detected_by_its_length(
     engine: str, service: FaultServer
 ) -> None:
     service.context = 12
@@ -110,18 +110,18 @@ def test_a_first_prompt_that_was_cut_is_recognised_by_its_length(
     assert [prediction.outcome for prediction in found] == [Outcome.FAILED]
 
 
-def test_only_a_prompt_that_continues_an_earlier_one_is_compared_with_it(
+def test_token_counts_are_compared_only_with_those_of_a_prefix(
     service: FaultServer,
 ) -> None:
     remote = make_remote(make_model("openai", f"{service.url}/{service.add(lambda n: chat())}"))
-    # Revisions of a draft: shorter, and longer with fewer tokens.
+    # Prompts that do not extend each other: a shorter one, and a longer one with fewer tokens.
     for text, tokens in ((400 * "a ", 400), (100 * "a ", 90), (105 * "aa ", 80)):
         prompt = Prompt("draft", 0, text, 0, text, 0)
         answer = remote._require_untruncated(prompt, Answer("none", tokens_in=tokens))
         assert answer.outcome is None
 
 
-def test_answers_of_different_models_are_reported_once(
+def test_a_change_of_the_served_model_is_reported_once(
     service: FaultServer, tmp_path: Path
 ) -> None:
     names = ["a", "a", "b", "c", "b", "b"]
@@ -165,7 +165,7 @@ KINDS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("error", "kind"), KINDS)
-def test_an_error_with_status_200_means_what_its_status_would(error: Any, kind: str) -> None:
+def test_an_error_with_status_200_is_classified_like_its_own_status(error: Any, kind: str) -> None:
     for reply in ({"error": error}, [{"error": error}], {"choices": [{"error": error}]}):
         fault = fault_in_reply(error_in(reply), {})
         if kind in ("retry", "failed", "refused"):
@@ -177,7 +177,7 @@ def test_an_error_with_status_200_means_what_its_status_would(error: Any, kind: 
 
 @pytest.mark.parametrize("engine", SDKS)
 @pytest.mark.parametrize("beside", [False, True])
-def test_an_error_beside_an_answer_counts_and_an_empty_one_does_not(
+def test_an_error_in_a_reply_with_an_answer_counts_unless_it_is_empty(
     engine: str, beside: bool, service: FaultServer
 ) -> None:
     def reply(error: Any) -> Reply:

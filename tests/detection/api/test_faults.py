@@ -1,7 +1,6 @@
-"""Each fault of a service lands in one outcome, after a known number of calls.
+"""Outcome, reason and number of calls for each fault of a service.
 
-The rows are those that were seen with the official SDKs. Streams are not among them: no engine asks
-for one.
+The faults were observed with the official SDKs. No engine uses streams.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from .services import (
     KEY,
     NOWHERE,
     SDKS,
-    Imagined,
+    FakeService,
     ask,
     long_corpus,
     make_model,
@@ -51,7 +50,7 @@ GEMINI = as_json([{"error": {"code": 400, "message": "no"}}], 400)
 CUT_CHAT = chat(finish_reason="length", message={"content": "alert_past"})
 CUT_MESSAGE = message("alert_past", stop_reason="max_tokens")
 
-# Faults: reply, outcome, reason, number of calls if three are allowed.
+# Reply, outcome, reason, and number of calls of at most three.
 Row = tuple[Reply | bytes, Outcome, str, int]
 COMMON: list[Row] = [
     (error(429), FAILED, "HTTP 429", 3),
@@ -92,7 +91,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("engine", "reply", "outcome", "reason", "calls"), CASES)
-def test_every_fault_lands_in_one_outcome_with_its_reason(
+def test_every_fault_has_its_outcome_reason_and_number_of_calls(
     engine: str, reply: Reply, outcome: Outcome, reason: str, calls: int, service: FaultServer
 ) -> None:
     path = service.add(lambda n: reply)
@@ -102,7 +101,7 @@ def test_every_fault_lands_in_one_outcome_with_its_reason(
     assert re.search(reason, str(found.reason)), found.reason
     assert KEY[:6] not in str(found.reason)
     assert len(str(found.reason)) <= 300
-    # A redirect would have gone there.
+    # Redirects are not followed.
     assert "elsewhere" not in service.calls
 
 
@@ -129,7 +128,7 @@ STOPPING = [
 
 
 @pytest.mark.parametrize("engine", SDKS)
-def test_a_fault_that_stays_stops_the_run_immediately(engine: str, service: FaultServer) -> None:
+def test_a_permanent_fault_stops_the_run_immediately(engine: str, service: FaultServer) -> None:
     for reply, why in STOPPING:
         path = service.add(lambda n, reply=reply: reply)
         with pytest.raises(EngineError, match=rf"Tested: .*{why}.*run the same") as fault:
@@ -155,28 +154,30 @@ def test_a_call_ends_at_the_deadline(
         (error(500), 31.0),
         (error(429, headers={"retry-after": "20"}), 5 * 20.0),
         (as_json({"error": {"code": 429}}, retry_after="20"), 5 * 20.0),
-        # A wait that is too short to help is replaced, and what is no number.
+        # Too short and invalid waits are replaced by the default.
         (error(429, headers={"retry-after": "0.1"}), 31.0),
         (error(429, headers={"retry-after": "-3"}), 31.0),
         (error(429, headers={"retry-after": "1e999"}), 31.0),
         (error(429, headers={"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}), 31.0),
     ],
 )
-def test_a_question_is_asked_six_times_with_growing_waits(
+def test_a_question_is_tried_six_times_with_exponential_backoff(
     reply: Reply, least: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def handler(request: httpx2.Request) -> httpx2.Response:
         return response(reply)
 
     found: list[Prediction] = []
-    service = Imagined(monkeypatch, handler)
-    service.drive(make_remote(make_model("openai", NOWHERE), None), sessions(HELLO), found.append)
+    service = FakeService(monkeypatch, handler)
+    service.run_engine(
+        make_remote(make_model("openai", NOWHERE), None), sessions(HELLO), found.append
+    )
     assert [p.outcome for p in found] == [FAILED]
     # 1 + 2 + 4 + 8 + 16, or five times the wait that the service asks for.
-    assert (len(service.begun), service.seconds) == (6, pytest.approx(least))
+    assert (len(service.call_times), service.seconds) == (6, pytest.approx(least))
 
 
-# Names that either reader looks for, so that odd values appear where they matter.
+# Names of fields that the parsers read, so that unexpected values appear there.
 FIELDS = [
     *("choices", "message", "content", "text", "type", "usage", "finish_reason", "stop_reason"),
     *("error", "code", "param", "refusal", "model", "stop_details", "input_tokens"),
@@ -194,7 +195,7 @@ JSON = st.recursive(
 
 @given(reply=JSON, status=st.integers(300, 599))
 @settings(max_examples=60)
-def test_no_reply_is_too_odd_to_be_read(reply: Any, status: int) -> None:
+def test_any_reply_can_be_parsed(reply: Any, status: int) -> None:
     for kind in (OpenAIChat, AnthropicMessages):
         engine = kind.__new__(kind)
         engine.decoding = Decoding()
@@ -207,7 +208,7 @@ def test_no_reply_is_too_odd_to_be_read(reply: Any, status: int) -> None:
     assert fault_of_status(status, {}, reply).reason
 
 
-# ---- Bugs of this library or an SDK --------------------------------------------------
+# ---- Exceptions in this library or an SDK --------------------------------------------
 
 
 def break_reader(patch: pytest.MonkeyPatch, error: Exception) -> None:
@@ -222,7 +223,7 @@ def break_reader(patch: pytest.MonkeyPatch, error: Exception) -> None:
     patch.setattr(OpenAIChat, "read", broken)
 
 
-def test_a_bug_in_reading_a_reply_fails_its_question_alone(
+def test_an_exception_while_parsing_a_reply_fails_only_its_question(
     service: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_reader(monkeypatch, KeyError(f"field {KEY}"))

@@ -1,4 +1,4 @@
-"""A key comes from the environment or from ``.env``, and goes to the service alone."""
+"""API keys: read from the environment or ``.env``, sent to the service only, never shown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Model:
     return Model.model_validate(entry.model_dump() | {"key": key})
 
 
-def test_a_key_is_read_from_the_environment_first_and_from_dotenv_else(
+def test_a_key_in_the_environment_has_priority_over_dotenv(
     model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".env").write_text("# mine\nOTHER=1\nexport TEST_KEY='sk-$HOME/file'  # here\n")
@@ -57,7 +57,7 @@ def test_a_key_is_read_from_the_environment_first_and_from_dotenv_else(
         (b"TEST_KEY=sk-\xff\n", r"\.env is not UTF-8"),
     ],
 )
-def test_a_missing_or_impossible_key_is_one_line_that_does_not_show_it(
+def test_a_missing_or_invalid_key_is_reported_without_showing_it(
     model: Model, tmp_path: Path, dotenv: bytes, problem: str
 ) -> None:
     (tmp_path / ".env").write_bytes(dotenv)
@@ -86,7 +86,7 @@ def test_a_key_in_an_address_is_refused_without_showing_it(address: str, tmp_pat
     assert KEY[:6] not in str(refused.value)
 
 
-def test_the_key_itself_in_an_address_is_refused_before_there_is_a_journal(
+def test_the_key_itself_in_an_address_is_refused_before_a_journal_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEST_KEY", "a-word-that-looks-like-none")
@@ -99,7 +99,7 @@ def test_the_key_itself_in_an_address_is_refused_before_there_is_a_journal(
 
 @settings(max_examples=60)
 @given(key=st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=16, max_size=60))
-def test_no_eight_characters_of_a_key_are_left(key: str) -> None:
+def test_redacted_text_has_no_eight_characters_of_the_key(key: str) -> None:
     pieces = {key[i : i + 8].lower() for i in range(len(key) - 7)}
     for written in (key, key.lower(), key.upper(), key[:20], key[5:15], key[-9:]):
         for text in (written, f"Incorrect key {written} for you.", f"<{written}>{written}"):
@@ -114,41 +114,41 @@ def test_no_eight_characters_of_a_key_are_left(key: str) -> None:
         (KEY, f"{KEY[:20]}... is wrong", "[key]... is wrong"),
         (KEY, "sk-abcd, and then planted", "sk-abcd, and then planted"),
         (KEY, "confirm_SH_ongoing; alert_past", "confirm_SH_ongoing; alert_past"),
-        # Short keys are taken out whole; words in the place of one are words.
+        # Short keys are redacted only as a whole. `none` is an answer, not a key.
         ("sk-test", "sk-test sk-tes", "[key] sk-tes"),
         ("none", "none", "none"),
         ("", "none", "none"),
     ],
 )
-def test_other_words_are_left(key: str, text: str, left: str) -> None:
+def test_other_text_is_not_redacted(key: str, text: str, left: str) -> None:
     assert Redactor(key)(text) == left
 
 
 def echoes(engine: str) -> list[Reply]:
-    """Replies of a service that repeats the caller's key in every place."""
-    said = f"{KEY} and Bearer {KEY}, {KEY.upper()}, {KEY[:15]}"
+    """Returns replies of a service that repeats the caller's key in every field."""
+    leak = f"{KEY} and Bearer {KEY}, {KEY.upper()}, {KEY[:15]}"
     answer = {"openai": lambda t: chat(message={"content": t}), "anthropic": message}[engine]
     declined = (
-        chat(message={"content": None, "refusal": said})
+        chat(message={"content": None, "refusal": leak})
         if engine == "openai"
-        else message(None, stop_reason="refusal", stop_details={"explanation": said})
+        else message(None, stop_reason="refusal", stop_details={"explanation": leak})
     )
     headers = {"x-request-id": KEY, "www-authenticate": f"Bearer {KEY}"}
     served = {**json.loads(answer("none")[2]), "model": KEY, "system_fingerprint": KEY}
     return [
-        answer(f"alert_past {said}"),
+        answer(f"alert_past {leak}"),
         declined,
-        error(400, message="x" * 270 + said, headers=headers),
-        error(500, message=said, type=KEY, headers=headers),
+        error(400, message="x" * 270 + leak, headers=headers),
+        error(500, message=leak, type=KEY, headers=headers),
         (302, {"location": f"http://127.0.0.1:9/{KEY}"}, b""),
-        as_json({"error": {"message": said}}),
+        as_json({"error": {"message": leak}}),
         as_json(served),
-        error(401, message=f"Incorrect API key provided: {said}", headers=headers),
+        error(401, message=f"Incorrect API key provided: {leak}", headers=headers),
     ]
 
 
 @pytest.mark.parametrize("engine", SDKS)
-def test_a_planted_key_is_in_nothing_that_a_run_writes_or_says(
+def test_a_key_repeated_by_a_service_is_not_in_journals_logs_or_messages(
     engine: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -159,35 +159,35 @@ def test_a_planted_key_is_in_nothing_that_a_run_writes_or_says(
     monkeypatch.setattr(RetryPolicy, "of", classmethod(lambda *_: policy))
     replies = echoes(engine)
     corpus = make_corpus([[("User", f"turn {i}", "none") for i in range(2 * len(replies))]])
-    told: list[str] = []
+    notices: list[str] = []
     for name in (None, "openai", "anthropic", "httpx2", "aiohttp", "asyncio"):
         caplog.set_level(logging.DEBUG, name)
     logging.getLogger().debug("log is on")
     script = iter(reply for reply in replies for _ in range(2))
     with FaultServer({"echo": lambda n: next(script)}) as server:
         model = make_model(engine, f"{server.url}/echo", temperature=0.0)
-        options = Options(concurrency=1, notice=told.append)
+        options = Options(concurrency=1, notice=notices.append)
         with pytest.raises(CradleError) as stopped:
             run(model, corpus, out=tmp_path, options=options)
-        # It was the key that was used, and everything above was met before the 401.
+        # This key was used; the 401 comes after all other replies.
         assert server.headers[0]["authorization"] == f"Bearer {KEY}"
     assert "the key was not accepted" in str(stopped.value)
-    # Another model.
-    assert len(told) == 1
+    # The notice that the served model changed.
+    assert len(notices) == 1
     journal = (tmp_path / "tiny" / f"m-{engine}.jsonl").read_text()
     assert journal.count("\n") > 8
     assert "[key] and Bearer [key]" in journal
-    # Logs were on, and the SDKs did not use them.
+    # Logs were enabled, and the SDKs logged no request.
     assert "log is on" in caplog.text
     assert "POST" not in caplog.text
     streams = capfd.readouterr()
-    for text in (journal, caplog.text, streams.out, streams.err, str(stopped.value), *told):
-        # Not even the first half of it, which shortening could have left.
+    for text in (journal, caplog.text, streams.out, streams.err, str(stopped.value), *notices):
+        # Truncation could have left the first half of the key.
         assert KEY[: len(KEY) // 2].lower() not in text.lower()
 
 
 @pytest.mark.parametrize("engine", SDKS)
-def test_the_key_of_another_service_is_not_sent_along(
+def test_the_key_of_another_service_is_not_sent(
     engine: str, service: FaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_ORG_ID"):

@@ -1,4 +1,4 @@
-"""A run against a service, interrupted and killed: nothing paid for is lost or asked twice."""
+"""A run that is interrupted and killed loses no paid answer and repeats no question."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ ANSWERS = ("none", "alert_ongoing", "something else", "confirm_SH_past; confirm_
 CONCURRENCY = 8
 
 
-def test_a_run_that_was_interrupted_and_killed_ends_like_one_that_was_not(
+def test_an_interrupted_and_killed_run_resumes_to_a_complete_journal(
     tmp_path: Path, service: FaultServer
 ) -> None:
     asked: list[str] = []
     running: list[subprocess.Popen[str]] = []
-    # One for each start, sent with its fifth call.
+    # One signal for each start, sent at its fifth call.
     signals = [signal.SIGINT, signal.SIGKILL]
     last = 5
 
     def answer(text: str) -> str:
-        # Answers follow from texts, so that a model's own earlier tags matter.
+        # Answers depend on the whole prompt, and thereby on earlier tags.
         return ANSWERS[hashlib.sha256(text.encode()).digest()[0] % len(ANSWERS)]
 
     def reply(attempt: int) -> Reply:
@@ -42,7 +42,7 @@ def test_a_run_that_was_interrupted_and_killed_ends_like_one_that_was_not(
         return chat(message={"content": answer(text)})
 
     def start() -> tuple[int, str]:
-        """Runs the command to its end; gives its exit status and what it said."""
+        """Runs the command; returns its exit status and standard error."""
         command = [sys.executable, SCRIPT, f"{service.url}/{name}/v1", str(tmp_path)]
         environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[3])}
         pipe = subprocess.PIPE
@@ -50,16 +50,16 @@ def test_a_run_that_was_interrupted_and_killed_ends_like_one_that_was_not(
             command, env=environment, stdout=pipe, stderr=pipe, text=True
         ) as process:
             running.append(process)
-            said = process.communicate()[1]
-        return process.returncode, said
+            messages = process.communicate()[1]
+        return process.returncode, messages
 
     name = service.add(reply)
     path = tmp_path / "tiny" / "served.jsonl"
-    code, said = start()
+    code, messages = start()
     assert code == 130
-    assert "Interrupted: waiting for the calls in flight. Run the same command again" in said
-    assert f"the same command resumes: cradle infer --model served --out {tmp_path}" in said
-    assert "Traceback" not in said
+    assert "Interrupted: waiting for the calls in flight. Run the same command again" in messages
+    assert f"the same command resumes: cradle infer --model served --out {tmp_path}" in messages
+    assert "Traceback" not in messages
     # The calls in flight were answered, and their answers written.
     assert {p.key for p in read_journal(path)[1]} == set(asked)
     assert 5 <= len(asked) < TURNS - 5
@@ -68,7 +68,7 @@ def test_a_run_that_was_interrupted_and_killed_ends_like_one_that_was_not(
     written = {p.key for p in read_journal(path)[1]}
     killed_at = len(asked)
     run(make_model(f"{service.url}/{name}/v1"), CORPUS, out=tmp_path)
-    # What was asked more than once was in flight at the kill.
+    # Only calls that were in flight at the kill are repeated.
     assert not written & set(asked[killed_at:])
     counts = Counter(asked)
     assert counts.total() - TURNS <= CONCURRENCY

@@ -1,4 +1,4 @@
-"""Money: worked prices, and a run that stops before its limit."""
+"""Costs of usage, and runs that stop before their cost limit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def make_model(url: str = "http://127.0.0.1:1", **fields: Any) -> Model:
 
 
 def highest_call_cost(model: Model, corpus: Corpus) -> float:
-    """The most that one call of a run can cost."""
+    """Returns the upper bound of the cost of one call."""
     return Budget(model, 1.0, prompt_sizes(corpus, TEMPLATE, "self")).highest
 
 
@@ -60,12 +60,12 @@ def test_cached_and_written_tokens_are_part_of_the_prompts() -> None:
     assert total_usage([]) == (Usage(), 0)
 
 
-def test_a_budget_keeps_back_what_the_calls_in_flight_may_cost() -> None:
-    # 744 bytes and 256 around them are at most 1000 tokens, most expensive when written:
-    # 1000 x 3.75 + 10 x 15 = 3900 per million, so $0.0039 a call.
+def test_a_budget_reserves_the_cost_of_calls_in_flight() -> None:
+    # 744 bytes and an overhead of 256 are at most 1000 tokens; cache writes have the highest price:
+    # 1000 x 3.75 + 10 x 15 = 3900 per million, so at most $0.0039 per call.
     budget = Budget(make_model(), 0.02, {("d0000", 0): 744, ("d0000", 1): 44})
     assert budget.highest == pytest.approx(0.0039)
-    # $0.02 has room for 5 of them at once.
+    # $0.02 allows 5 concurrent calls.
     assert (budget.concurrency(8), budget.concurrency(2)) == (5, 2)
     budget.check()
     for _ in range(3):
@@ -82,7 +82,7 @@ def test_a_budget_keeps_back_what_the_calls_in_flight_may_cost() -> None:
         budget.check()
 
 
-def test_usage_that_is_not_reported_is_charged_as_an_upper_bound() -> None:
+def test_unreported_usage_is_charged_with_an_upper_bound() -> None:
     prompts = {("d0000", 0): 744, ("d0000", 1): 44}
 
     def spent(prediction: Prediction) -> float:
@@ -93,22 +93,22 @@ def test_usage_that_is_not_reported_is_charged_as_an_upper_bound() -> None:
     assert spent(answered()) == pytest.approx(0.0039)
     # The other turn has at most 300 tokens: 300 x 3.75 + 10 x 15 = 1275.
     assert spent(replace(answered(), turn=1)) == pytest.approx(0.001275)
-    # Of a turn that is not known, the longest; of half an answer, all of it.
+    # An unknown turn is charged like the longest one; incomplete usage like missing usage.
     assert spent(replace(answered(), dialogue="other")) == pytest.approx(0.0039)
     assert spent(answered(tokens_in=10)) == pytest.approx(0.0039)
-    # A service that ignores the limit: 34 bytes are at most 34 tokens, 24 more than 10.
+    # The service ignored the token limit: 34 bytes are at most 34 tokens, 24 above the limit of 10.
     long = replace(answered(), answer="confirm_SI_active_ongoing; some \u00e9")
     assert spent(long) == pytest.approx(0.0039 + 24 * 15 / 1e6)
     budget = Budget(make_model(), 1.0, prompts, [answered(), answered(tokens_in=9, tokens_out=1)])
     assert budget.spent == pytest.approx(0.0039 + (9 * 3 + 15) / 1e6)
-    # A service that puts a page of its own before each message: reckoned with from then on.
+    # The service adds its own text to each prompt: the bound increases from then on.
     budget.add(answered(tokens_in=9000, tokens_out=1))
     assert budget.highest == pytest.approx((9000 * 3 + 15) / 1e6)
     with pytest.raises(EngineError, match="--max-cost needs prices, but the entry priced"):
         Budget(make_model(prices=None), 1.0, {})
 
 
-def test_a_run_stops_before_its_limit_and_goes_on_where_it_stopped(
+def test_a_run_stops_before_its_limit_and_can_be_resumed(
     service: FaultServer, tmp_path: Path
 ) -> None:
     corpus = long_corpus(6, 1)
@@ -118,7 +118,7 @@ def test_a_run_stops_before_its_limit_and_goes_on_where_it_stopped(
     with pytest.raises(EngineError, match=r"\$0\.00 of --max-cost \$0\.00 are spent"):
         run(model, corpus, out=tmp_path, options=Options(max_cost=0.0))
     assert service.calls[name] == 0
-    # An answer costs (2000 x 3 + 15) / 1e6 = $0.006015. A call may cost more.
+    # An answer costs (2000 x 3 + 15) / 1e6 = $0.006015, less than the bound.
     limit = 3.5 * 0.006015 + highest_call_cost(model, corpus)
     with pytest.raises(EngineError, match=r"--max-cost.*answers so far are kept") as stopped:
         run(model, corpus, out=tmp_path, options=replace(options, max_cost=limit))
@@ -129,12 +129,12 @@ def test_a_run_stops_before_its_limit_and_goes_on_where_it_stopped(
     assert spent.cost(Prices.model_validate(PRICES)) <= limit
     run(model, corpus, out=tmp_path, options=replace(options, max_cost=1.0))
     assert len(read_journal(path)[1]) == service.calls[name] == 6
-    # Finished: however low the limit, there is nothing left to pay for.
+    # A finished run needs no calls and accepts any limit.
     run(model, corpus, out=tmp_path, options=replace(options, max_cost=0.0))
     assert service.calls[name] == 6
 
 
-# ---- A service that does not report its usage, or reports nonsense -------------------
+# ---- Missing or invalid usage --------------------------------------------------------
 
 USAGES: list[Any] = [
     None,
@@ -146,68 +146,68 @@ USAGES: list[Any] = [
 
 
 @pytest.mark.parametrize("usage", USAGES)
-def test_a_limit_holds_where_a_service_reports_nothing_or_nonsense(
+def test_a_limit_holds_for_missing_or_invalid_usage(
     usage: Any, service: FaultServer, tmp_path: Path
 ) -> None:
     name = service.add(lambda n: as_json(json.loads(chat()[2]) | {"usage": usage}))
-    model, many = make_model(f"{service.url}/{name}"), long_corpus(20, 3)
-    limit = 20 * highest_call_cost(model, many)
+    model, corpus = make_model(f"{service.url}/{name}"), long_corpus(20, 3)
+    limit = 20 * highest_call_cost(model, corpus)
     with pytest.raises(EngineError, match=r"as an upper bound.*are kept"):
-        run(model, many, out=tmp_path, options=Options(concurrency=4, max_cost=limit))
+        run(model, corpus, out=tmp_path, options=Options(concurrency=4, max_cost=limit))
     calls = service.calls[name]
-    # None of them can have cost more than the most expensive call, and most cost less.
+    # No call costs more than the bound, and most cost less.
     assert 20 - 4 <= calls < 60
     answers = read_answers(tmp_path / "tiny" / "priced.jsonl")[1]
     assert len(answers) == calls
     assert {(a.tokens_in, a.tokens_cached, a.tokens_out) for a in answers} == {(None,) * 3}
-    # A later start knows what the first one spent.
+    # A later start includes the costs of the first one.
     with pytest.raises(EngineError, match="Give a higher limit to go on"):
-        run(model, many, out=tmp_path, options=Options(max_cost=limit * 0.7))
+        run(model, corpus, out=tmp_path, options=Options(max_cost=limit * 0.7))
     assert service.calls[name] == calls
 
 
 @pytest.fixture
-def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = RetryPolicy(attempts=6, deadline=20.0, base=0.0, failures=99)
     monkeypatch.setattr(RetryPolicy, "of", classmethod(lambda *_: policy))
 
 
-@pytest.mark.usefixtures("hurry")
-def test_calls_that_may_be_charged_and_bring_nothing_are_paid_from_the_limit(
+@pytest.mark.usefixtures("no_waiting")
+def test_failed_calls_that_may_be_charged_count_towards_the_limit(
     service: FaultServer, tmp_path: Path
 ) -> None:
-    many, options = long_corpus(10, 1), Options(concurrency=1)
+    corpus, options = long_corpus(10, 1), Options(concurrency=1)
     down, busy = service.add(lambda n: error(500)), service.add(lambda n: error(429))
     model = make_model(f"{service.url}/{down}")
-    limit = 4.5 * highest_call_cost(model, many)
+    limit = 4.5 * highest_call_cost(model, corpus)
     for match in (r"--max-cost .* are spent \(.*upper bound", "Give a higher limit to go on"):
         with pytest.raises(EngineError, match=match):
-            run(model, many, out=tmp_path, options=replace(options, max_cost=limit))
+            run(model, corpus, out=tmp_path, options=replace(options, max_cost=limit))
         assert service.calls[down] == 4
     path = tmp_path / "tiny" / "priced.jsonl"
-    # Each of them is recorded as a failure of the same question.
+    # Each call is recorded as a failure of the same question.
     assert [a.outcome for a in read_answers(path)[1]] == [Outcome.FAILED] * 4
     assert len({a.key for a in read_answers(path)[1]}) == len(read_journal(path)[1]) == 1
-    # A call that was turned away costs nothing.
+    # Rate-limited calls cost nothing.
     model = make_model(f"{service.url}/{busy}", id="busy")
     path = run(
-        model, many.subset([0], "one"), out=tmp_path, options=replace(options, max_cost=limit)
+        model, corpus.subset([0], "one"), out=tmp_path, options=replace(options, max_cost=limit)
     )
     assert (service.calls[busy], len(read_answers(path)[1])) == (6, 1)
 
 
-@pytest.mark.usefixtures("hurry")
-def test_an_answer_after_calls_that_brought_nothing_answers_the_question(
+@pytest.mark.usefixtures("no_waiting")
+def test_an_answer_after_failed_calls_answers_the_question(
     service: FaultServer, tmp_path: Path
 ) -> None:
-    many, seen = long_corpus(3, 3), list[Progress]()
+    corpus, seen = long_corpus(3, 3), list[Progress]()
     name = service.add(lambda n: error(500) if n % 3 else chat())
     model, options = make_model(f"{service.url}/{name}"), Options(concurrency=1)
     path = run(
-        model, many, out=tmp_path, options=replace(options, max_cost=1.0, progress=seen.append)
+        model, corpus, out=tmp_path, options=replace(options, max_cost=1.0, progress=seen.append)
     )
-    run(model, many, out=tmp_path)
+    run(model, corpus, out=tmp_path)
     assert len(read_answers(path)[1]) == service.calls[name] == 1 + 8 * 3
     assert [p.outcome for p in read_journal(path)[1]] == [Outcome.OK] * 9
-    # Calls that brought nothing are no progress.
+    # Failed calls do not count as progress.
     assert [p.done for p in seen] == list(range(10))

@@ -1,4 +1,4 @@
-"""Text goes to a proxy only if it must and the user has read its name; certificates of HTTPS."""
+"""Proxies, which are used only if needed and named to the user, and certificates for HTTPS."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def proxy(engine: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultServer]:
-    """Answers for everybody."""
+    """A proxy that answers all requests, set in the environment."""
     with FaultServer({"": lambda n: GOOD[engine]()}) as found:
         for name in VARIABLES:
             monkeypatch.setenv(name, f"http://me:secret-word@{found.place}")
         yield found
 
 
-def elsewhere(engine: str, url: str = "http://service.invalid") -> Model:
+def remote_model(engine: str, url: str = "http://service.invalid") -> Model:
     fields = {"base_url": url, "remote": True}
     return Model.model_validate(make_model(engine, "http://127.0.0.1:9").model_dump() | fields)
 
 
-def test_an_address_on_this_machine_is_asked_without_the_proxy(
+def test_local_addresses_bypass_the_proxy(
     engine: str, proxy: FaultServer, service: FaultServer
 ) -> None:
     name = service.add(lambda n: GOOD[engine]())
@@ -53,9 +53,9 @@ def test_an_address_on_this_machine_is_asked_without_the_proxy(
     assert proxy.paths == []
 
 
-# The SDKs' own transport makes it of a proxy's user and password.
+# The SDK's transport warns about the user and password of a proxy.
 @pytest.mark.filterwarnings("ignore:.*is deprecated and will be removed:DeprecationWarning")
-def test_the_user_reads_the_proxys_name_before_agreeing_to_send_text(
+def test_the_consent_question_names_the_proxy(
     engine: str, proxy: FaultServer, tmp_path: Path
 ) -> None:
     questions: list[str] = []
@@ -65,18 +65,18 @@ def test_the_user_reads_the_proxys_name_before_agreeing_to_send_text(
         return len(questions) > 1
 
     with pytest.raises(EngineError, match="was not agreed to"):
-        run(elsewhere(engine), HELLO, out=tmp_path, options=Options(consent=agree))
+        run(remote_model(engine), HELLO, out=tmp_path, options=Options(consent=agree))
     assert proxy.paths == []
-    path = run(elsewhere(engine), HELLO, out=tmp_path, options=Options(consent=agree))
+    path = run(remote_model(engine), HELLO, out=tmp_path, options=Options(consent=agree))
     assert f"sent to service.invalid through the proxy {proxy.place} (Tested)" in questions[0]
     assert proxy.paths[0].startswith("http://service.invalid/")
-    # The proxy's password goes to the proxy alone, and to no sentence and no journal.
+    # The proxy's password is sent to the proxy only, and is not in questions or journals.
     assert proxy.headers[0]["proxy-authorization"].startswith("Basic ")
     assert proxy.headers[0]["authorization"] == f"Bearer {KEY}"
     assert "secret-word" not in questions[0] + path.read_text()
 
 
-def test_which_addresses_are_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_addresses_and_no_proxy_bypass_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in VARIABLES:
         monkeypatch.setenv(name, "http://proxy.example:3128")
     private = ("127.0.0.1", "LOCALHOST.", "[::1]:8000", "10.1.2.3:80", "172.16.0.1", "gpu.internal")
@@ -84,20 +84,20 @@ def test_which_addresses_are_asked_through_a_proxy(monkeypatch: pytest.MonkeyPat
         assert find_proxy(f"https://{host}/v1") is None
     assert find_proxy("https://api.example.com/v1") == "http://proxy.example:3128"
     monkeypatch.setenv("no_proxy", "other.example, service.invalid")
-    assert proxy_of(elsewhere("openai")) is None
+    assert proxy_of(remote_model("openai")) is None
     for sdk, host in (("openai", "api.openai.com"), ("anthropic", "api.anthropic.com")):
         model = make_model(sdk, None)
         assert (host_of(model), proxy_of(model)) == (host, "proxy.example:3128")
-        # The engines ask there.
+        # The engine uses the same host.
         assert make_remote(model).base.startswith(f"https://{host}")
 
 
-def test_a_proxy_that_can_not_be_used_is_one_line_before_anything_is_sent(
+def test_an_unsupported_proxy_is_refused_before_anything_is_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("all_proxy", "socks5://me:secret-word@proxy.example:1080")
-    with pytest.raises(EngineError, match=r"socks5://proxy\.example:1080, is neither an") as fault:
-        make_remote(elsewhere("openai"))
+    with pytest.raises(EngineError, match=r"socks5://proxy\.example:1080, is not of the") as fault:
+        make_remote(remote_model("openai"))
     assert "secret-word" not in str(fault.value)
     make_remote(make_model("openai", "http://127.0.0.1:9"))
 
@@ -105,25 +105,25 @@ def test_a_proxy_that_can_not_be_used_is_one_line_before_anything_is_sent(
 # ---- Certificates --------------------------------------------------------------------
 
 
-def test_certificates_matter_to_https_only_and_their_error_names_variable_and_path(
+def test_missing_certificates_are_an_error_for_https_only(
     service: FaultServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = tmp_path / "missing"
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
     with pytest.raises(EngineError, match=f"SSL_CERT_FILE names '{path}'") as refused:
-        make_remote(elsewhere("openai", "https://service.example"))
+        make_remote(remote_model("openai", "https://service.example"))
     assert "\n" not in str(refused.value)
     name = service.add(lambda n: GOOD["openai"]())
     assert ask(make_model("openai", f"{service.url}/{name}")).outcome is Outcome.OK
-    # A proxy that is asked by HTTPS needs them, too.
+    # An HTTPS proxy needs certificates, too.
     monkeypatch.setenv("http_proxy", "https://proxy.example:3128")
     with pytest.raises(EngineError, match="SSL_CERT_FILE"):
-        make_remote(elsewhere("openai"))
+        make_remote(remote_model("openai"))
 
 
 def test_certificates_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     certifi = pytest.importorskip("certifi")
     monkeypatch.setenv("SSL_CERT_FILE", certifi.where())
-    # httpx2 reads the first of the two only.
+    # If both are set, httpx2 uses SSL_CERT_FILE.
     monkeypatch.setenv("SSL_CERT_DIR", "/missing")
-    make_remote(elsewhere("openai", "https://service.example"))
+    make_remote(remote_model("openai", "https://service.example"))

@@ -1,6 +1,6 @@
-"""Both official SDKs against llama.cpp's own server, in this process.
+"""Both official SDKs with llama.cpp's server, in this process.
 
-The model is small and answers poorly: shapes, counts and limits are tested, never meaning.
+The model is small and answers poorly: only formats, counts and limits are tested.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def server() -> Iterator[str]:
         if "can't download" not in str(trouble):
             raise
         pytest.skip(f"no network and no cached weights: {trouble}")
-    # Without its cache: where a prompt is split between cached and new tokens changes
-    # llama.cpp's rounding, and with it an answer now and then, even greedily.
+    # Without the prompt cache, because the number of cached tokens changes llama.cpp's rounding,
+    # and with it some greedy answers.
     with serving(0, cache=False, key=KEY) as address:
         yield address
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
-    """The answers of a journal without times and models, in the order of the corpus."""
+    """Returns the answers of a journal without times and models, in the order of the corpus."""
     names = ("dialogue", "turn", "key", "answer", "labels", "outcome", "tokens_in", "tokens_out")
     lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     assert all(line["served"].startswith("smollm2-135m") for line in lines)
@@ -50,7 +50,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return sorted(kept, key=lambda line: (line["dialogue"], line["turn"]))
 
 
-def test_a_real_server_answers_alike_through_both_sdks_at_any_concurrency(
+def test_both_sdks_give_equal_answers_of_a_real_server_at_any_concurrency(
     server: str, tmp_path: Path
 ) -> None:
     texts = (("Hi.", "So?"), ("Tea?",))
@@ -69,7 +69,7 @@ def test_a_real_server_answers_alike_through_both_sdks_at_any_concurrency(
 
 
 @pytest.mark.parametrize("engine", SDKS)
-def test_an_answer_that_ends_by_itself_is_complete_and_one_at_the_limit_is_cut(
+def test_an_answer_at_the_token_limit_is_cut_and_another_is_complete(
     server: str, engine: str
 ) -> None:
     ended = ask(make_model(engine, server, temperature=0.0, max_new_tokens=16))
@@ -80,7 +80,7 @@ def test_an_answer_that_ends_by_itself_is_complete_and_one_at_the_limit_is_cut(
 
 
 @pytest.mark.parametrize("engine", SDKS)
-def test_a_real_server_refuses_a_wrong_key_and_an_over_long_prompt(
+def test_a_real_server_refuses_a_wrong_key_and_a_long_prompt(
     server: str, corpus: Corpus, tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = make_corpus([[("User", "word " * 9000, "none")]], name="long")
@@ -93,7 +93,7 @@ def test_a_real_server_refuses_a_wrong_key_and_an_over_long_prompt(
         run(make_model(engine, server), corpus, out=tmp_path)
 
 
-def test_tokens_that_a_real_server_had_cached_are_counted_and_its_marks_taken(
+def test_cached_tokens_of_a_real_server_are_counted(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving(0, key=KEY) as address:
@@ -104,6 +104,6 @@ def test_tokens_that_a_real_server_had_cached_are_counted_and_its_marks_taken(
         path = run(model, one, out=tmp_path, options=replace(options, consent=lambda _: True))
     first, second, *_ = read_journal(path)[1]
     assert first.tokens_cached == 0
-    # The history is read from the cache, up to where the last question's end was.
+    # The cache has the prefix that both prompts share.
     assert first.tokens_in
     assert 0.5 * first.tokens_in < (second.tokens_cached or 0) <= first.tokens_in

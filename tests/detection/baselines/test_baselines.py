@@ -1,4 +1,4 @@
-"""The baselines: none, the lexicon, TF-IDF, and answers from a journal."""
+"""The baselines: the lexicon, TF-IDF, and the first-turn prior."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def keyword() -> Keyword:
         ("I was raped.", "confirm_RA_past"),
         ("I don\u2019t feel safe at home.", "alert_ongoing"),
         ("My friend says it's nothing but I want to die", "confirm_SI_passive_ongoing"),
-        # One time is read from the whole text, and what goes on now prevails.
+        # The temporal state is that of the whole text; ongoing prevails.
         (
             "I was groped back then, but my partner hits me now.",
             "confirm_DV_ongoing; confirm_SHA_ongoing",
@@ -56,13 +56,13 @@ def keyword() -> Keyword:
         ("", "none"),
     ],
 )
-def test_a_plain_disclosure_is_found_and_what_is_none_is_not(
+def test_disclosures_are_found_and_idioms_and_negations_are_not(
     keyword: Keyword, text: str, labels: str
 ) -> None:
     assert format_mask(keyword.find(text)) == labels
 
 
-def test_the_same_event_is_not_tagged_twice_and_a_confirm_ends_the_alerts(tmp_path: Path) -> None:
+def test_an_event_is_predicted_once_and_a_confirm_ends_the_alerts(tmp_path: Path) -> None:
     corpus = make_corpus(
         [
             [
@@ -79,16 +79,16 @@ def test_the_same_event_is_not_tagged_twice_and_a_confirm_ends_the_alerts(tmp_pa
     assert answers == ("alert_ongoing", "none", "confirm_DV_ongoing", "none", "none")
 
 
-def test_a_sentence_without_an_end_is_read_in_pieces(keyword: Keyword) -> None:
-    told = "my husband hit me"
-    # A disclosure after thousands that are denied: quadratic work would take minutes.
+def test_a_long_sentence_is_read_in_pieces(keyword: Keyword) -> None:
+    disclosure = "my husband hit me"
+    # A disclosure after thousands of negations: quadratic time would be minutes.
     denied = "i do not cut myself and " * 2_000
-    assert keyword.find(f"{denied}{told}") == BITS["confirm_DV_ongoing"]
+    assert keyword.find(f"{denied}{disclosure}") == BITS["confirm_DV_ongoing"]
     assert keyword.find("kill-" * 5_000) == 0
-    assert keyword.find(f"{'x ' * 3_000}{told}") == BITS["confirm_DV_ongoing"]
-    # Wherever a shorter sentence has it, it is read whole.
+    assert keyword.find(f"{'x ' * 3_000}{disclosure}") == BITS["confirm_DV_ongoing"]
+    # A disclosure is found anywhere in a shorter sentence.
     for before in range(0, 980, 140):
-        assert keyword.find(f"{'x ' * (before // 2)}{told}") == BITS["confirm_DV_ongoing"]
+        assert keyword.find(f"{'x ' * (before // 2)}{disclosure}") == BITS["confirm_DV_ongoing"]
 
 
 # ---- TF-IDF -------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def split(tmp_path: Path) -> Corpus:
 
 
 def table(corpus: Corpus) -> pd.DataFrame:
-    """What the baselines see of each user turn: itself, those before it, and their labels."""
+    """Returns the features of each user turn: its text, earlier texts, and earlier labels."""
     rows = []
     for dialogue in corpus:
         turns = dialogue.user_turns
@@ -145,7 +145,7 @@ def table(corpus: Corpus) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("name", ["tfidf", "tfidf-history"])
-def test_tfidf_is_scikit_learns_one_vs_rest(name: str, split: Corpus, tmp_path: Path) -> None:
+def test_tfidf_equals_scikit_learns_one_vs_rest(name: str, split: Corpus, tmp_path: Path) -> None:
     path = run(load_registry()[name], split, out=tmp_path, history="gold")
     predictions = load_predictions(path, split)
     train = load_corpus(str(tmp_path / "train.csv"))
@@ -167,7 +167,7 @@ def test_tfidf_is_scikit_learns_one_vs_rest(name: str, split: Corpus, tmp_path: 
     assert str(predictions.record.revision).startswith(f"train:{train.fingerprint} code:")
 
 
-def test_tfidf_without_a_train_split_says_where_it_looked(corpus: Corpus, tmp_path: Path) -> None:
+def test_tfidf_without_a_train_split_is_refused(corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="learns from the train split"):
         run(load_registry()["tfidf"], corpus, out=tmp_path)
     write_split(tmp_path / "test.csv", 1, seed=0)
@@ -189,7 +189,7 @@ def test_a_train_split_with_too_few_words_fails_questions(name: str, tmp_path: P
 
 
 @pytest.mark.parametrize("history", ["self", "none"])
-def test_the_first_turn_prior_tags_the_first_user_turn_of_each_dialogue(
+def test_the_first_turn_prior_predicts_an_alert_for_each_first_user_turn(
     corpus: Corpus, tmp_path: Path, history: History
 ) -> None:
     path = run(load_registry()["first-turn-prior"], corpus, out=tmp_path, history=history)

@@ -1,4 +1,4 @@
-"""Functions and specs as models: what they see, how answers are kept apart, what goes wrong."""
+"""Functions and specs as models: prompts, identity of runs, and errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cradle_lib.labels import BITS
 pytestmark = pytest.mark.usefixtures("home")
 
 
-def test_a_function_sees_the_prompt_and_its_parts_and_is_run_like_any_model(corpus: Corpus) -> None:
+def test_a_function_gets_the_prompt_and_runs_like_any_model(corpus: Corpus) -> None:
     seen: list[Prompt] = []
 
     def careful(prompt: Prompt) -> str:
@@ -46,7 +46,7 @@ def test_a_function_sees_the_prompt_and_its_parts_and_is_run_like_any_model(corp
     assert len(seen) == asked
 
 
-def test_a_changed_function_or_version_is_asked_again(
+def test_a_changed_function_or_version_is_run_again(
     corpus: Corpus, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = run_model(lambda prompt: "none", corpus, name="One")
@@ -61,29 +61,29 @@ def test_a_changed_function_or_version_is_asked_again(
     assert kept == ["one.jsonl", "one.outdated"]
 
 
-def test_an_error_fails_its_turn_and_no_text_is_unparsed(corpus: Corpus) -> None:
+def test_an_exception_fails_its_turn_and_a_non_string_is_unparsed(corpus: Corpus) -> None:
     answers = iter(["none", ValueError("odd\nturn"), 7, None, "alert_past", CorpusError("k")])
 
-    def moody(prompt: Prompt) -> object:
+    def unstable(prompt: Prompt) -> object:
         answer = next(answers)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    run_model(moody, corpus)
+    run_model(unstable, corpus)
     [path] = (paths.RUNS / corpus.name).glob("*.jsonl")
     stored = read_journal(path)[1]
     assert [str(p.outcome) for p in stored] == [
         "ok", "failed", "unparsed", "unparsed", "ok", "failed",
     ]  # fmt: skip
     assert stored[1].reason == "ValueError: odd turn"
-    # An error of the project ends the run of an engine, but not that of a function.
+    # A CradleError raised by an engine ends its run, but not the run of a function.
     assert stored[5].reason == "CorpusError: k"
     assert stored[2].reason == "the function returned int, expected text"
     assert len(OUTCOMES) == 4
 
 
-def test_a_function_is_known_by_its_source_or_its_class_or_its_version(corpus: Corpus) -> None:
+def test_a_function_is_identified_by_its_source_class_or_version(corpus: Corpus) -> None:
     class Lexicon:
         def __call__(self, prompt: Prompt) -> str:
             return "none"
@@ -100,7 +100,7 @@ def test_a_function_is_known_by_its_source_or_its_class_or_its_version(corpus: C
         run_model(lambda prompt: "none", corpus, name="F", temperature=1)
 
 
-def test_a_spec_becomes_an_entry() -> None:
+def test_a_spec_becomes_a_registry_entry() -> None:
     folder = resolve("hf:./out/best", engine="reference", temperature=0.7, seed=3)
     assert (folder.id, folder.engine, folder.weights) == ("hf-out-best", "reference", "./out/best")
     assert folder.decoding
@@ -130,7 +130,7 @@ def test_a_spec_becomes_an_entry() -> None:
         ("nobody", {}, "no model 'nobody' in the registry"),
     ],
 )
-def test_a_spec_that_can_not_be_read_is_one_clear_line(
+def test_an_invalid_spec_is_refused_in_one_line(
     spec: str, settings: dict[str, object], message: str
 ) -> None:
     with pytest.raises(RegistryError, match=message) as error:
@@ -138,11 +138,11 @@ def test_a_spec_that_can_not_be_read_is_one_clear_line(
     assert "\n" not in str(error.value)
 
 
-def test_a_name_that_a_legend_would_leave_out_is_refused_or_shortened(corpus: Corpus) -> None:
-    def _shy(prompt: Prompt) -> str:
+def test_names_that_a_legend_would_omit_are_refused_or_shortened(corpus: Corpus) -> None:
+    def _private(prompt: Prompt) -> str:
         return "none"
 
-    assert run_model(_shy, corpus).record.name == "shy"
-    for name in ("_shy", ".."):
+    assert run_model(_private, corpus).record.name == "private"
+    for name in ("_private", ".."):
         with pytest.raises(EngineError, match=r"match pattern .*Give another `name=`"):
-            run_model(_shy, corpus, name=name)
+            run_model(_private, corpus, name=name)

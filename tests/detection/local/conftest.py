@@ -26,7 +26,7 @@ def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the repository ``lab/tiny`` in an empty cache of the Hub, without a network."""
+    """The folder of the repository ``lab/tiny`` in an empty Hub cache, offline."""
     for module in ("huggingface_hub", "transformers.utils.hub"):
         monkeypatch.setattr(f"{module}.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
@@ -35,7 +35,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def families(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders of tiny models with random weights, which no test changes, by architecture."""
+    """Folders of tiny models with random weights, by architecture; tests must not change them."""
     return {name: make_weights(tmp_path_factory.mktemp(name), family=name) for name in FAMILIES}
 
 
@@ -47,11 +47,11 @@ def weights(families: dict[str, Path]) -> Path:
 
 @pytest.fixture(scope="session")
 def loaded(weights: Path) -> Local:
-    """The same, loaded; tests that change its tokenizer load their own."""
+    """The tiny Llama, loaded; tests must not change it."""
     return load_local(make_model(weights), Options())
 
 
 @pytest.fixture(scope="session")
 def hello() -> Corpus:
-    """One dialogue of one question."""
+    """One dialogue with one question."""
     return make_corpus([[("User", "hello", "none")]])

@@ -1,6 +1,6 @@
-"""A model with an adapter computes what PEFT computes with it, on its own tokenizer and template.
+"""Models with adapters: logits equal PEFT's, and the adapter's tokenizer and template are used.
 
-The folders are written by PEFT and by TRL's own trainer.
+The folders are written by PEFT and by TRL's trainer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
 ]
-# As many as the tokenizer has tokens.
+# The number of tokens of the tokenizer.
 ROWS = 310
 IDS = torch.arange(4, 68)[None]
 
@@ -47,7 +47,7 @@ def make_base(folder: Path, kind: str) -> Path:
         tie_word_embeddings=True, initializer_range=0.1,
     )  # fmt: skip
     if kind == "gpt2":
-        # Its layers are transposed, and have biases.
+        # GPT-2's layers are transposed and have biases.
         config = GPT2Config(
             vocab_size=ROWS, n_embd=32, n_layer=2, n_head=4, n_positions=256, eos_token_id=0,
             bos_token_id=0, initializer_range=0.1,
@@ -70,7 +70,7 @@ def tied(bases: dict[str, Path]) -> Path:
 
 
 def make_adapter(base: Path, folder: Path, config: PeftConfig, size: float = 0.3) -> Path:
-    """Saves an adapter with random numbers in all that is trained."""
+    """Saves an adapter with random values in all trained parameters."""
     lm = AutoModelForCausalLM.from_pretrained(base)
     wrapped = get_peft_model(lm, config)
     torch.manual_seed(5)
@@ -90,43 +90,43 @@ def lora(**settings: Any) -> LoraConfig:
     return LoraConfig(task_type="CAUSAL_LM", **settings)
 
 
-def trained(*modules: str, **settings: Any) -> LoraConfig:
+def lora_training(*modules: str, **settings: Any) -> LoraConfig:
     return lora(modules_to_save=list(modules), **settings)
 
 
-def on(*modules: str, **settings: Any) -> LoraConfig:
+def lora_on(*modules: str, **settings: Any) -> LoraConfig:
     return lora(target_modules=list(modules), **settings)
 
 
-#: A base and an adapter of it. Several change weights that the input and output layers share.
+#: Kind of base model and adapter. Several change weights that input and output layers share.
 ADAPTERS: list[tuple[str, PeftConfig]] = [
     ("tied", lora(rank_pattern={"down_proj": 2}, alpha_pattern={"q_proj": 32}, use_rslora=True)),
-    ("tied", on("lm_head")),
-    ("tied", on("embed_tokens", "lm_head", ensure_weight_tying=True)),
-    ("tied", trained("lm_head")),
+    ("tied", lora_on("lm_head")),
+    ("tied", lora_on("embed_tokens", "lm_head", ensure_weight_tying=True)),
+    ("tied", lora_training("lm_head")),
     ("tied", lora(init_lora_weights="pissa_niter_2")),
-    ("gpt2", on("c_attn", "c_proj", fan_in_fan_out=True, bias="all")),
+    ("gpt2", lora_on("c_attn", "c_proj", fan_in_fan_out=True, bias="all")),
 ]
 
 
 @pytest.mark.parametrize(("kind", "config"), ADAPTERS)
-def test_every_adapter_computes_what_peft_computes(
+def test_adapters_give_the_logits_of_peft(
     bases: dict[str, Path], tmp_path: Path, kind: str, config: PeftConfig
 ) -> None:
     base = bases[kind]
     folder = make_adapter(base, tmp_path / "adapter", config)
     lm = AutoModelForCausalLM.from_pretrained(base)
     with torch.no_grad():
-        plain = lm(IDS).logits
-        # Some kinds decompose the base with random numbers.
+        without_tokenizer = lm(IDS).logits
+        # Some adapters decompose the base with random numbers.
         torch.manual_seed(0)
         expected = PeftModel.from_pretrained(lm, str(folder)).eval()(input_ids=IDS).logits
-        assert not torch.allclose(plain, expected, atol=0.01)
+        assert not torch.allclose(without_tokenizer, expected, atol=0.01)
         found = load_local(model_of(base, folder), Options()).lm(IDS).logits
     assert torch.equal(found, expected)
 
 
-def refusal(model: Model) -> str:
+def error_of(model: Model) -> str:
     with pytest.raises(EngineError, match="can't be used with") as error:
         load_local(model, Options())
     assert "\n" not in str(error.value)
@@ -141,11 +141,11 @@ def refusal(model: Model) -> str:
         lora(alora_invocation_tokens=[5, 6]),
     ],
 )
-def test_an_adapter_that_is_more_than_its_layers_is_refused(
+def test_adapters_that_change_more_than_layers_are_refused(
     tied: Path, tmp_path: Path, config: PeftConfig
 ) -> None:
     folder = make_adapter(tied, tmp_path / "adapter", config)
-    assert refusal(model_of(tied, folder))
+    assert error_of(model_of(tied, folder))
 
 
 @pytest.mark.parametrize(
@@ -153,21 +153,21 @@ def test_an_adapter_that_is_more_than_its_layers_is_refused(
     [
         ("tied", lora(), "lora_B"),
         ("tied", lora(use_dora=True), "magnitude"),
-        ("gpt2", on("c_attn", bias="all"), "ln_f.bias"),
+        ("gpt2", lora_on("c_attn", bias="all"), "ln_f.bias"),
     ],
 )
-def test_an_adapter_that_lacks_a_tensor_or_has_another_is_refused(
+def test_an_adapter_with_missing_or_extra_tensors_is_refused(
     bases: dict[str, Path], config: PeftConfig, part: str, kind: str, tmp_path: Path
 ) -> None:
     folder = make_adapter(bases[kind], tmp_path / "adapter", config)
     tensors = load_file(folder / WEIGHTS)
-    lost = next(name for name in sorted(tensors) if part in name)
-    moved = tensors.pop(lost)
+    missing = next(name for name in sorted(tensors) if part in name)
+    moved = tensors.pop(missing)
     save_file(tensors, folder / WEIGHTS)
-    assert f"it lacks {lost}" in refusal(model_of(bases[kind], folder))
-    odd = f"{lost.replace('.0.', '.7.')}.odd"
-    save_file(tensors | {lost: moved, odd: moved.clone()}, folder / WEIGHTS)
-    assert f"no layer for {odd}" in refusal(model_of(bases[kind], folder))
+    assert f"it lacks {missing}" in error_of(model_of(bases[kind], folder))
+    odd = f"{missing.replace('.0.', '.7.')}.odd"
+    save_file(tensors | {missing: moved, odd: moved.clone()}, folder / WEIGHTS)
+    assert f"no layer for {odd}" in error_of(model_of(bases[kind], folder))
 
 
 def test_damaged_weights_and_another_base_are_refused(
@@ -177,12 +177,12 @@ def test_damaged_weights_and_another_base_are_refused(
     folder = make_adapter(tied, tmp_path / "adapter", lora())
     tensors = load_file(folder / WEIGHTS)
     other = make_base(tmp_path / "other", "tied")
-    assert "it was trained on" in refusal(model_of(other, folder))
+    assert "it was trained on" in error_of(model_of(other, folder))
     next(iter(tensors.values()))[0, 0] = torch.nan
     save_file(tensors, folder / WEIGHTS)
-    assert "NaN or infinite" in refusal(model_of(tied, folder))
+    assert "NaN or infinite" in error_of(model_of(tied, folder))
     (folder / WEIGHTS).write_bytes(b"short")
-    assert "header" in refusal(model_of(tied, folder))
+    assert "header" in error_of(model_of(tied, folder))
     # Pickled weights can run code.
     torch.save(tensors, folder / "adapter_model.bin")
     (folder / WEIGHTS).unlink()
@@ -190,7 +190,7 @@ def test_damaged_weights_and_another_base_are_refused(
         load_local(model_of(tied, folder), Options())
 
 
-# ---- Its tokenizer and chat template ------------------------------------------------
+# ---- Tokenizer and chat template of an adapter ---------------------------------------
 
 OWN = CHAT.replace("{{ m['content'] }}", "# {{ m['content'] }}")
 SAVED = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
@@ -198,13 +198,13 @@ SAVED = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 
 @pytest.fixture(scope="module")
 def saved_by_trl(tied: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that ``SFTTrainer`` saves of a base with another template and end token."""
+    """The folder that ``SFTTrainer`` saves if template and end token differ from the base's."""
     from datasets import Dataset
     from trl import SFTConfig, SFTTrainer
 
     tokenizer = AutoTokenizer.from_pretrained(tied)
     tokenizer.chat_template = OWN
-    said = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "none"}]
+    notices = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "none"}]
     folder = tmp_path_factory.mktemp("trained")
     trainer = SFTTrainer(
         model=AutoModelForCausalLM.from_pretrained(tied),
@@ -212,7 +212,7 @@ def saved_by_trl(tied: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             output_dir=str(folder), max_steps=1, per_device_train_batch_size=1,
             eos_token="<|final|>", report_to=[], use_cpu=True, bf16=False, save_strategy="no",
         ),
-        train_dataset=Dataset.from_list([{"messages": said}] * 2),
+        train_dataset=Dataset.from_list([{"messages": notices}] * 2),
         processing_class=tokenizer,
         peft_config=LoraConfig(task_type="CAUSAL_LM", target_modules=["q_proj"], r=2),
     )  # fmt: skip
@@ -223,29 +223,29 @@ def saved_by_trl(tied: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def plain(tied: Path, tmp_path: Path) -> Path:
+def without_tokenizer(tied: Path, tmp_path: Path) -> Path:
     """An adapter without a tokenizer."""
     return make_adapter(tied, tmp_path / "adapter", lora())
 
 
-def asked(model: Model, corpus: Corpus, said: list[str] | None = None) -> list[int]:
-    options = Options() if said is None else Options(notice=said.append)
+def prompt_ids(model: Model, corpus: Corpus, notices: list[str] | None = None) -> list[int]:
+    options = Options() if notices is None else Options(notice=notices.append)
     prompt = Session(corpus.dialogues[0], load_template("short")).prompt
     assert prompt is not None
     return load_local(model, options).ids([prompt])[0]
 
 
-def test_what_trl_saves_is_used_and_recorded(
+def test_the_tokenizer_and_template_saved_by_trl_are_used_and_recorded(
     tied: Path, saved_by_trl: Path, hello: Corpus, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(saved_by_trl, tmp_path / "adapter")
-    model, said = model_of(tied, folder), list[str]()
+    model, notices = model_of(tied, folder), list[str]()
     expected = AutoTokenizer.from_pretrained(folder).apply_chat_template(
         [{"role": "user", "content": "Label.\nUser: hello"}], add_generation_prompt=True
     )["input_ids"]
-    assert asked(model, hello, said) == expected
-    assert asked(make_model(tied), hello) != expected
-    [sentence] = said
+    assert prompt_ids(model, hello, notices) == expected
+    assert prompt_ids(make_model(tied), hello) != expected
+    [sentence] = notices
     assert "eos_token is '<|final|>', not '<|end|>'" in sentence
     assert "another chat template" in sentence
     out = tmp_path / "run.jsonl"
@@ -261,35 +261,35 @@ def test_what_trl_saves_is_used_and_recorded(
         run(model, hello, out=out)
 
 
-def test_a_template_or_a_tokenizer_alone_goes_with_the_bases_other_part(
-    tied: Path, plain: Path, hello: Corpus, tmp_path: Path
+def test_a_template_or_tokenizer_alone_is_combined_with_the_bases(
+    tied: Path, without_tokenizer: Path, hello: Corpus, tmp_path: Path
 ) -> None:
-    expected = asked(make_model(tied), hello)
-    assert asked(model_of(tied, plain), hello) == expected
-    (plain / "chat_template.jinja").write_text(OWN)
-    assert asked(model_of(tied, plain), hello) != expected
-    record = read_journal(run(model_of(tied, plain), hello, out=tmp_path / "runs"))[0]
+    expected = prompt_ids(make_model(tied), hello)
+    assert prompt_ids(model_of(tied, without_tokenizer), hello) == expected
+    (without_tokenizer / "chat_template.jinja").write_text(OWN)
+    assert prompt_ids(model_of(tied, without_tokenizer), hello) != expected
+    record = read_journal(run(model_of(tied, without_tokenizer), hello, out=tmp_path / "runs"))[0]
     assert record.tokenizer == "the adapter's chat template"
-    (plain / "chat_template.jinja").unlink()
+    (without_tokenizer / "chat_template.jinja").unlink()
     own = AutoTokenizer.from_pretrained(tied)
     own.chat_template = None
-    own.save_pretrained(plain)
-    said: list[str] = []
-    assert asked(model_of(tied, plain), hello, said) == expected
-    assert not said, "they do not differ"
-    (plain / "tokenizer.json").write_text("{")
+    own.save_pretrained(without_tokenizer)
+    notices: list[str] = []
+    assert prompt_ids(model_of(tied, without_tokenizer), hello, notices) == expected
+    assert not notices, "they do not differ"
+    (without_tokenizer / "tokenizer.json").write_text("{")
     with pytest.raises(EngineError, match=r"the tokenizer of the adapter .* can't") as error:
-        load_local(model_of(tied, plain), Options())
+        load_local(model_of(tied, without_tokenizer), Options())
     assert "\n" not in str(error.value)
 
 
-def test_added_tokens_are_named_and_those_without_embeddings_are_refused(
-    tied: Path, plain: Path, hello: Corpus
+def test_added_tokens_are_reported_and_refused_without_embeddings(
+    tied: Path, without_tokenizer: Path, hello: Corpus
 ) -> None:
     own = AutoTokenizer.from_pretrained(tied)
     own.add_tokens(["<|crisis|>", "<|calm|>"], special_tokens=True)
-    own.save_pretrained(plain)
-    said: list[str] = []
+    own.save_pretrained(without_tokenizer)
+    notices: list[str] = []
     with pytest.raises(EngineError, match=r"training added 2 tokens, such as '<\|calm\|>'"):
-        asked(model_of(tied, plain), hello, said)
-    assert "it has other tokens (312, not 310)" in said[0]
+        prompt_ids(model_of(tied, without_tokenizer), hello, notices)
+    assert "it has other tokens (312, not 310)" in notices[0]

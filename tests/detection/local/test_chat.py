@@ -1,4 +1,4 @@
-"""Chat templates: they write the question, whatever form they take, and one date for a run."""
+"""Chat templates: forms of message content, and the date in prompts."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from .tiny_models import CHAT, LIMIT, make_model, make_tokenizer, make_weights
 pytestmark = pytest.mark.usefixtures("short_prompt")
 
 PLAIN = "{{ m['content'] }}"
-#: How templates write the content of a message.
+#: Ways in which templates write the content of a message.
 CONTENTS = {
     "text": PLAIN,
-    # As SmolVLM and Qwen2-VL do: plain text leaves nothing, without an error.
+    # As SmolVLM and Qwen2-VL do: a string is omitted without an error.
     "parts": "{% for part in m['content'] %}{% if part['type'] == 'text' %}{{ part['text'] }}"
     "{% endif %}{% endfor %}",
     # As Llama 4 and Gemma 3 do.
@@ -41,8 +41,8 @@ CONTENTS = {
     "parts, or an error": "{% if m['content'] is string %}{{ raise_exception('parts') }}{% endif %}"
     "{{ m['content'][0]['text'] }}",
 }
-#: Templates that write no question at all.
-LOST = ["", "{{ m['content'] | length }}", "{{ raise_exception('system?') }}"]
+#: Templates that omit the question.
+WITHOUT_QUESTION = ["", "{{ m['content'] | length }}", "{{ raise_exception('system?') }}"]
 
 
 def with_template(loaded: Local, template: str) -> Local:
@@ -51,20 +51,18 @@ def with_template(loaded: Local, template: str) -> Local:
     return replace(loaded, tokenizer=tokenizer)
 
 
-def test_a_question_is_written_whatever_form_the_template_takes(
-    corpus: Corpus, loaded: Local
-) -> None:
+def test_every_form_of_template_writes_the_question(corpus: Corpus, loaded: Local) -> None:
     prompts = [Session(dialogue, load_template("short")).prompt for dialogue in corpus]
-    asked = [prompt for prompt in prompts if prompt is not None]
+    first_prompts = [prompt for prompt in prompts if prompt is not None]
     for content in CONTENTS.values():
         local = with_template(loaded, CHAT.replace(PLAIN, content))
-        assert local.tokenizer.batch_decode(local.ids(asked)) == [
-            f"<|user|>{prompt.text}<|end|><|assistant|>" for prompt in asked
+        assert local.tokenizer.batch_decode(local.ids(first_prompts)) == [
+            f"<|user|>{prompt.text}<|end|><|assistant|>" for prompt in first_prompts
         ]
         assert (local.ends, local.chat.training_end(local.ends)) == ({0}, 0)
-    for content in LOST:
+    for content in WITHOUT_QUESTION:
         with pytest.raises(EngineError, match="leaves out its text"):
-            with_template(loaded, CHAT.replace(PLAIN, content)).ids(asked)
+            with_template(loaded, CHAT.replace(PLAIN, content)).ids(first_prompts)
 
 
 SIZES: dict[str, Any] = {
@@ -83,9 +81,7 @@ def llama4() -> Any:
     return Llama4ForConditionalGeneration(config)
 
 
-def test_a_multimodal_checkpoint_is_loaded_whole_and_answers_text(
-    corpus: Corpus, tmp_path: Path
-) -> None:
+def test_a_multimodal_checkpoint_is_loaded_and_answers_text(corpus: Corpus, tmp_path: Path) -> None:
     folder = tmp_path / "weights"
     torch.manual_seed(7)
     lm = llama4().float().eval()
@@ -100,16 +96,16 @@ def test_a_multimodal_checkpoint_is_loaded_whole_and_answers_text(
     prompt = Session(corpus.dialogues[0], load_template("short")).prompt
     assert prompt is not None
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    asked = tokenizer(f"<|user|>{prompt.text}<|end|><|assistant|>", return_tensors="pt").input_ids
+    ids = tokenizer(f"<|user|>{prompt.text}<|end|><|assistant|>", return_tensors="pt").input_ids
     options = {"max_new_tokens": LIMIT, "do_sample": False, "eos_token_id": 0}
-    written = lm.generate(asked, **options)[0, asked.shape[1] :]
+    written = lm.generate(ids, **options)[0, ids.shape[1] :]
     expected = tokenizer.decode(written, skip_special_tokens=True)
     assert made["reference"][prompt.dialogue, prompt.turn] == expected
 
 
 # ---- The date ------------------------------------------------------------------------
 
-#: How families of models write the date, and what a prompt of 3 March 2031 then shows.
+#: Templates with a date, and the beginning of their prompts on 3 March 2031.
 PRINTING = {
     "gpt-oss": ('Current date: {{ strftime_now("%Y-%m-%d") }}\n', "Current date: 2031-03-03\n"),
     "llama-3.2": (
@@ -129,20 +125,20 @@ PRINTING = {
 
 @pytest.fixture(scope="module")
 def dated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny Llama, the chat template of which the tests replace."""
+    """A tiny Llama whose chat template is replaced by tests."""
     return make_weights(tmp_path_factory.mktemp("dated"))
 
 
 def set_clock(monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
-    """Sets our clock and that of Transformers."""
+    """Sets the clock of the library and of Transformers."""
 
-    class Frozen(datetime):
+    class FixedDatetime(datetime):
         @classmethod
         def now(cls, tz: Any = None) -> Any:
             return datetime.fromisoformat(moment).replace(tzinfo=tz)
 
-    monkeypatch.setattr(chat, "datetime", Frozen)
-    monkeypatch.setattr(chat_template_utils, "datetime", Frozen)
+    monkeypatch.setattr(chat, "datetime", FixedDatetime)
+    monkeypatch.setattr(chat_template_utils, "datetime", FixedDatetime)
 
 
 @pytest.fixture
@@ -151,12 +147,12 @@ def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     real = Local.ids
 
-    def noting(self: Local, questions: Any) -> list[list[int]]:
+    def recording(self: Local, questions: Any) -> list[list[int]]:
         ids = real(self, questions)
         found.extend(map(self.tokenizer.decode, ids))
         return ids
 
-    monkeypatch.setattr(Local, "ids", noting)
+    monkeypatch.setattr(Local, "ids", recording)
     return found
 
 
@@ -165,7 +161,7 @@ def read_record(path: Path) -> Record:
 
 
 @pytest.mark.parametrize("family", PRINTING)
-def test_a_run_that_goes_on_another_day_shows_the_first_day(
+def test_a_run_resumed_on_another_day_keeps_the_first_date(
     family: str,
     dated: Path,
     corpus: Corpus,
@@ -190,7 +186,7 @@ def test_a_run_that_goes_on_another_day_shows_the_first_day(
     assert later.identity != record.identity
 
 
-def test_a_date_of_the_entry_is_shown(
+def test_a_configured_date_is_in_the_prompt(
     dated: Path, corpus: Corpus, tmp_path: Path, prompts: list[str]
 ) -> None:
     (dated / "chat_template.jinja").write_text(PRINTING["llama-3.2"][0] + CHAT)
@@ -201,11 +197,11 @@ def test_a_date_of_the_entry_is_shown(
         run(make_model(dated, date="2030-01-03"), corpus, out=out)
     with pytest.raises(ValueError, match="date"):
         Decoding(date="soon")
-    # As YAML reads a date without quotes.
+    # YAML reads a date without quotes as a date object.
     assert Decoding(date=date(2030, 1, 2)).date == "2030-01-02"  # type: ignore[arg-type]
 
 
-def test_shards_of_a_run_show_one_date(
+def test_shards_of_a_run_have_the_same_date(
     dated: Path, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prompts: list[str]
 ) -> None:
     (dated / "chat_template.jinja").write_text(PRINTING["gpt-oss"][0] + CHAT)

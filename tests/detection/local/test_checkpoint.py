@@ -1,7 +1,6 @@
-"""Loading refuses tensors that would be random, and tensors that fit nothing.
+"""Loading refuses checkpoints with missing, unused or invalid tensors.
 
-The folders are what ``save_pretrained`` of real models writes, changed as real accidents change
-them.
+The folders are written by ``save_pretrained`` and then changed like in real mistakes.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Tensors = dict[str, torch.Tensor]
 def changed(
     weights: Path, folder: Path, change: Callable[[Tensors], Tensors] = dict, **config: Any
 ) -> Path:
-    """Copies a model; changes its tensors and settings."""
+    """Copies a model and changes its tensors and settings."""
     shutil.copytree(weights, folder, dirs_exist_ok=True)
     tensors = {name: tensor.clone() for name, tensor in load_file(folder / FILE).items()}
     save_file(change(tensors), folder / FILE, metadata={"format": "pt"})
@@ -40,7 +39,7 @@ def changed(
     return folder
 
 
-def refusal(model: Model) -> str:
+def error_of(model: Model) -> str:
     with pytest.raises(EngineError) as error:
         load_local(model, Options())
     assert "\n" not in str(error.value)
@@ -58,7 +57,7 @@ def without(part: str) -> Callable[[Tensors], Tensors]:
 
 
 def quantized(tensors: Tensors) -> Tensors:
-    """Eight bits and a scale for each matrix of a layer, as quantized checkpoints have them."""
+    """Quantizes each matrix of a layer to eight bits and a scale."""
     made = dict(tensors)
     for name in [name for name in tensors if name.endswith("proj.weight")]:
         scale = tensors[name].abs().max() / 127
@@ -84,33 +83,33 @@ def with_nan(tensors: Tensors) -> Tensors:
         (with_nan, {}, "up_proj.weight has 1 values that are NaN"),
     ],
 )
-def test_a_checkpoint_that_is_not_whole_is_refused(
+def test_a_checkpoint_with_other_tensors_is_refused(
     weights: Path,
     tmp_path: Path,
     change: Callable[[Tensors], Tensors],
     config: dict[str, Any],
     words: str,
 ) -> None:
-    said = refusal(make_model(changed(weights, tmp_path / "changed", change, **config)))
-    assert said.startswith("the weights of Tiny (")
-    assert "are damaged or incomplete: " in said
-    assert words in said
+    message = error_of(make_model(changed(weights, tmp_path / "changed", change, **config)))
+    assert message.startswith("the weights of Tiny (")
+    assert "are damaged or incomplete: " in message
+    assert words in message
 
 
-def test_tied_weights_need_no_output_layer_and_another_one_is_refused(
+def test_tied_weights_need_no_output_layer_and_a_different_one_is_refused(
     weights: Path, tmp_path: Path
 ) -> None:
     tied = changed(weights, tmp_path / "tied", without("lm_head"), tie_word_embeddings=True)
     lm = load_local(make_model(tied), Options()).lm
     assert lm.lm_head.weight is lm.model.embed_tokens.weight
     other = changed(tied, tmp_path / "other", lambda t: t | {"lm_head.weight": t[EMBEDDING] + 1})
-    said = refusal(make_model(other))
-    assert "config.json ties lm_head.weight to model.embed_tokens.weight" in said
+    message = error_of(make_model(other))
+    assert "config.json ties lm_head.weight to model.embed_tokens.weight" in message
     neither = changed(tied, tmp_path / "neither", without("embed_tokens"))
-    assert "model.embed_tokens.weight" in refusal(make_model(neither))
+    assert "model.embed_tokens.weight" in error_of(make_model(neither))
 
 
-def test_buffers_of_older_versions_are_no_fault(tmp_path: Path) -> None:
+def test_buffers_of_older_versions_are_accepted(tmp_path: Path) -> None:
     config = GPT2Config(vocab_size=400, n_embd=32, n_layer=1, n_head=4)
     lm = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
     lm.save_pretrained(tmp_path)
@@ -119,7 +118,7 @@ def test_buffers_of_older_versions_are_no_fault(tmp_path: Path) -> None:
     tensors["transformer.h.0.attn.bias"] = torch.ones(1, 1, 64, 64).tril().bool()
     tensors["transformer.h.0.attn.masked_bias"] = torch.tensor(-1e4)
     ids = torch.arange(20)[None]
-    # With the name of the decoder, and without it, as in the first checkpoints of this family.
+    # With and without the decoder's prefix, as in the first checkpoints of this family.
     for prefix in ("", "transformer."):
         found = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
         save_file(found, tmp_path / FILE, metadata={"format": "pt"})
@@ -128,18 +127,18 @@ def test_buffers_of_older_versions_are_no_fault(tmp_path: Path) -> None:
         )
 
 
-def test_every_expert_is_needed(tmp_path: Path) -> None:
+def test_a_missing_expert_is_refused(tmp_path: Path) -> None:
     config = MixtralConfig(
         vocab_size=400, hidden_size=32, intermediate_size=48, num_hidden_layers=1,
         num_attention_heads=4, num_key_value_heads=2, num_local_experts=4,
     )  # fmt: skip
-    whole = tmp_path / "whole"
-    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(whole)
-    make_tokenizer(whole, None)
-    assert load_local(make_model(whole), Options())
-    said = refusal(make_model(changed(whole, tmp_path / "changed", without("experts.1.w1"))))
-    assert "are damaged or incomplete" in said
-    assert "model.layers.0.mlp.experts" in said
+    complete = tmp_path / "whole"
+    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(complete)
+    make_tokenizer(complete, None)
+    assert load_local(make_model(complete), Options())
+    message = error_of(make_model(changed(complete, tmp_path / "changed", without("experts.1.w1"))))
+    assert "are damaged or incomplete" in message
+    assert "model.layers.0.mlp.experts" in message
 
 
 def test_missing_tensors_of_shards_are_refused(weights: Path, tmp_path: Path) -> None:
@@ -147,38 +146,38 @@ def test_missing_tensors_of_shards_are_refused(weights: Path, tmp_path: Path) ->
     (sharded / FILE).unlink()
     lm = AutoModelForCausalLM.from_pretrained(weights)
     lm.save_pretrained(sharded, max_shard_size="60KB")
-    whole = load_local(make_model(sharded), Options()).lm.state_dict()
-    assert all(torch.equal(tensor, whole[name]) for name, tensor in lm.state_dict().items())
+    complete = load_local(make_model(sharded), Options()).lm.state_dict()
+    assert all(torch.equal(tensor, complete[name]) for name, tensor in lm.state_dict().items())
     first, second = sorted(sharded.glob("model-*.safetensors"))[:2]
     tensors = load_file(second)
-    lost = tensors.popitem()[0]
+    missing = tensors.popitem()[0]
     save_file(tensors, second, metadata={"format": "pt"})
-    assert lost in refusal(make_model(sharded))
+    assert missing in error_of(make_model(sharded))
     first.unlink()
-    assert "can't be loaded" in refusal(make_model(sharded))
+    assert "can't be loaded" in error_of(make_model(sharded))
 
 
-def test_a_snapshot_of_the_hub_is_checked_as_a_folder_is(weights: Path, hub: Path) -> None:
+def test_a_snapshot_of_the_hub_is_checked_like_a_folder(weights: Path, hub: Path) -> None:
     commit = "c" * 40
     changed(weights, hub / "snapshots" / commit, without("lm_head"))
     model = make_model(Path("lab/tiny")).model_copy(update={"revision": commit})
     assert (
         "the weights of Tiny (lab/tiny) are damaged or incomplete: the file lacks 1 tensor"
-        in refusal(model)
+        in error_of(model)
     )
 
 
-def test_an_adapter_named_as_a_whole_model_is_refused(weights: Path, tmp_path: Path) -> None:
+def test_an_adapter_configured_as_a_model_is_refused(weights: Path, tmp_path: Path) -> None:
     both = shutil.copytree(weights, tmp_path / "both")
     settings = {"base_model_name_or_path": str(weights), "peft_type": "LORA"}
     (both / "adapter_config.json").write_text(json.dumps(settings))
-    assert "`weights: BASE + FOLDER`" in refusal(make_model(both))
+    assert "`weights: BASE + FOLDER`" in error_of(make_model(both))
 
 
 def test_a_warning_of_transformers_becomes_a_notice(weights: Path, tmp_path: Path) -> None:
     odd = {"rope_type": "default", "rope_theta": 10000.0, "odd": 1}
     folder = changed(weights, tmp_path / "odd", rope_parameters=odd)
-    said: list[str] = []
-    load_local(make_model(folder), Options(notice=said.append))
-    [sentence] = said
+    message: list[str] = []
+    load_local(make_model(folder), Options(notice=message.append))
+    [sentence] = message
     assert sentence.startswith("Tiny: Transformers warns: Unrecognized keys in `rope_parameters`")

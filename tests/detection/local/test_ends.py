@@ -1,7 +1,7 @@
-"""An answer ends at every end token that any part of a checkpoint names, and has none in its text.
+"""An answer ends at every end token that a part of the checkpoint names, and does not contain it.
 
-A tiny model is trained to write ``none``, one token, and more text. That token ends the answer if
-the generation configuration, the model's configuration, the tokenizer or the chat template says so.
+A tiny model is trained to write ``none``, one token, and more text. The token ends the answer if it
+is named by the generation configuration, the model's configuration, the tokenizer or the template.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from .tiny_models import CHAT, change_settings, make_model, teach
 
 pytestmark = pytest.mark.usefixtures("short_prompt")
 
-# The id that the model writes after `none`; what it is called differs between tests.
+# Id and usual text of the token that the model writes after `none`.
 END = 3
-CALLED = "<|final|>"
+TOKEN = "<|final|>"
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def asked() -> Corpus:
 
 @pytest.fixture(scope="module")
 def writer(weights: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Writes ``none``, the token, and ``Listener: alert_past``."""
+    """A model that writes ``none``, the token, and ``Listener: alert_past``."""
     folder = shutil.copytree(weights, tmp_path_factory.mktemp("writer") / "weights")
     tokenizer = AutoTokenizer.from_pretrained(folder)
     none, more = (tokenizer(text)["input_ids"] for text in ("none", "Listener: alert_past"))
@@ -51,25 +51,25 @@ def writer(weights: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return teach(folder, [tokenizer(prompt)["input_ids"] + answer for prompt in prompts])
 
 
-def variant(writer: Path, folder: Path, source: str, called: str = CALLED) -> Path:
-    """The model with its end token named by one source only; the others name ``<|end|>``, 0."""
+def variant(writer: Path, folder: Path, source: str, token: str = TOKEN) -> Path:
+    """Copies the model so that only one source names its token; the others name ``<|end|>``, 0."""
     shutil.copytree(writer, folder)
     ids = {"generation": 0, "config": 0} | {source: [END]}
     change_settings(folder, "generation_config.json", eos_token_id=ids["generation"])
     change_settings(folder, "config.json", eos_token_id=ids["config"])
-    vocabulary = (folder / "tokenizer.json").read_text().replace(CALLED, called)
+    vocabulary = (folder / "tokenizer.json").read_text().replace(TOKEN, token)
     content = json.loads(vocabulary)
-    for token in content["added_tokens"]:
-        # Otherwise skipping special tokens would hide it.
-        token["special"] = token["id"] != END
+    for entry in content["added_tokens"]:
+        # A special token would be skipped in the text.
+        entry["special"] = entry["id"] != END
     (folder / "tokenizer.json").write_text(json.dumps(content))
     if source == "tokenizer":
-        change_settings(folder, "tokenizer_config.json", eos_token=called)
+        change_settings(folder, "tokenizer_config.json", eos_token=token)
     template = CHAT
     if source == "template":
         template = CHAT.replace(
             "<|end|>{% endfor %}",
-            "{% if m['role'] == 'assistant' %} " + called + "\n{% else %}<|end|>{% endif %}"
+            "{% if m['role'] == 'assistant' %} " + token + "\n{% else %}<|end|>{% endif %}"
             "{% endfor %}",
         )
     (folder / "chat_template.jinja").write_text(template)
@@ -80,25 +80,25 @@ SOURCES = ["generation", "config", "tokenizer", "template"]
 
 
 @pytest.mark.parametrize(
-    ("source", "called"),
-    [*((source, CALLED) for source in SOURCES), ("template", "<｜end▁of▁sentence｜>")],  # noqa: RUF001
+    ("source", "token"),
+    [*((source, TOKEN) for source in SOURCES), ("template", "<｜end▁of▁sentence｜>")],  # noqa: RUF001
 )
-def test_every_source_of_an_end_token_counts(
-    writer: Path, asked: Corpus, tmp_path: Path, source: str, called: str
+def test_every_source_of_an_end_token_is_used(
+    writer: Path, asked: Corpus, tmp_path: Path, source: str, token: str
 ) -> None:
-    folder = variant(writer, tmp_path / "model", source, called)
+    folder = variant(writer, tmp_path / "model", source, token)
     for engine in ("reference", "wave"):
         model = make_model(folder, engine)
         answers = read_journal(run(model, asked, out=tmp_path / engine))[1]
         assert [(p.answer, p.outcome) for p in answers] == [("none", Outcome.OK)] * 2
-    # In a grammar it ends the answer as well, and training teaches one at which inference ends.
+    # The grammar and training use the same end tokens.
     local = load_local(model, Options())
     assert END in local.ends
-    # The token that the template writes, here `<|end|>` in other cases, comes first.
+    # Training prefers the token that the template writes; otherwise `<|end|>`.
     assert local.chat.training_end(local.ends) == (END if source == "template" else 0)
 
 
-def test_a_trained_model_stops_where_training_ends_an_answer(
+def test_a_trained_model_stops_at_the_end_token_of_training(
     weights: Path, asked: Corpus, tmp_path: Path
 ) -> None:
     folder = variant(weights, tmp_path / "model", "tokenizer")
@@ -114,7 +114,7 @@ def test_a_trained_model_stops_where_training_ends_an_answer(
         assert [(p.answer, p.tokens_out) for p in answers] == [("none", n) for n in lengths]
 
 
-def test_a_base_without_an_end_token_is_not_trained(
+def test_training_needs_a_base_with_an_end_token(
     weights: Path, asked: Corpus, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(weights, tmp_path / "model")
@@ -126,10 +126,10 @@ def test_a_base_without_an_end_token_is_not_trained(
         list(questions(asked.dialogues[0], load_template("short"), local))
 
 
-def test_the_default_id_of_an_architecture_ends_nothing(weights: Path, tmp_path: Path) -> None:
+def test_the_default_end_token_of_an_architecture_is_ignored(weights: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(weights, tmp_path / "model")
     (folder / "generation_config.json").unlink()
-    # Llama's, if its configuration names none. Here it is a token like others.
+    # Llama's default, if the configuration names no end token. Here it is an ordinary token.
     default = LlamaConfig().eos_token_id
     change_settings(folder, "config.json", eos_token_id=default)
     added = json.loads((folder / "tokenizer.json").read_text())["added_tokens"]
@@ -139,16 +139,16 @@ def test_the_default_id_of_an_architecture_ends_nothing(weights: Path, tmp_path:
     assert local.ends == {0}
 
 
-def test_messages_of_gpt_oss_end_without_ending_the_answer(writer: Path, tmp_path: Path) -> None:
+def test_the_channel_token_of_gpt_oss_does_not_end_an_answer(writer: Path, tmp_path: Path) -> None:
     folder = variant(writer, tmp_path / "model", "none of them", "<|channel|>")
     change_settings(folder, "config.json", eos_token_id=2)
     change_settings(folder, "tokenizer_config.json", eos_token="<|assistant|>")
-    # The tokenizer does not know the last one, so that it is passed over.
+    # 9999 is not in the vocabulary and is ignored.
     change_settings(folder, "generation_config.json", eos_token_id=[2, 9_999])
     assert load_local(make_model(folder), Options()).ends == {2}
 
 
-def test_a_token_that_nothing_names_does_not_end_an_answer(
+def test_a_token_without_a_source_does_not_end_an_answer(
     writer: Path, asked: Corpus, tmp_path: Path
 ) -> None:
     model = make_model(variant(writer, tmp_path / "model", "none of them"))

@@ -1,6 +1,6 @@
-"""Decoding follows the recorded settings; a checkpoint's own act only if they are taken over.
+"""Decoding follows the recorded settings; those of a checkpoint apply only if adopted.
 
-The oracle for those is Transformers' ``generate`` with the checkpoint's ``generation_config.json``.
+The oracle for adopted settings is Transformers' ``generate`` with ``generation_config.json``.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .tiny_models import LIMIT, change_settings, make_model
 
 pytestmark = pytest.mark.usefixtures("short_prompt")
 
-# As Qwen3 ships it, and settings of other checkpoints.
+# Settings of Qwen3 and of other checkpoints.
 QWEN = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95}
 SHIPPED: list[dict[str, Any]] = [
     QWEN,
     {"do_sample": True, "temperature": 1.7, "min_p": 0.2, "repetition_penalty": 1.1},
 ]
-# Settings that can't be taken over; one of them is of another library.
+# Settings that can't be adopted; `presence_penalty` is of another library.
 REFUSED: list[dict[str, Any]] = [
     {"num_beams": 4},
     {"no_repeat_ngram_size": 2},
@@ -46,7 +46,7 @@ ENGINES: list[type[LocalEngine]] = [Reference, Wave]
 
 @pytest.fixture
 def corpus(corpus: Corpus) -> Corpus:
-    """One dialogue of three questions."""
+    """One dialogue with three questions."""
     return corpus.subset([0], "one")
 
 
@@ -59,7 +59,7 @@ def with_settings(plain: Path, folder: Path, settings: dict[str, Any]) -> Path:
 def answers(
     kind: type[LocalEngine], local: Local, corpus: Corpus, shipped: Any = None, **decoding: Any
 ) -> list[str]:
-    """The lines that count; the checkpoint ships other settings."""
+    """Returns the first lines of answers, with ``shipped`` as the checkpoint's settings."""
     model = make_model(Path(), **decoding)
     assert model.decoding is not None
     local = replace(local, decoding=model.decoding, shipped=shipped or local.shipped)
@@ -70,7 +70,7 @@ def answers(
 
 
 @pytest.mark.parametrize("decoding", [{}, {"temperature": 0.9, "seed": 4}], ids=str)
-def test_shipped_settings_change_nothing_if_they_are_not_taken_over(
+def test_settings_of_a_checkpoint_are_ignored_by_default(
     weights: Path, loaded: Local, corpus: Corpus, tmp_path: Path, decoding: dict[str, Any]
 ) -> None:
     usual = answers(Reference, loaded, corpus, **decoding)
@@ -81,7 +81,7 @@ def test_shipped_settings_change_nothing_if_they_are_not_taken_over(
 
 
 @pytest.mark.parametrize("settings", SHIPPED, ids=str)
-def test_settings_that_are_taken_over_are_those_of_generate_in_both_engines(
+def test_adopted_settings_give_the_answers_of_generate_in_both_engines(
     loaded: Local, corpus: Corpus, settings: dict[str, Any]
 ) -> None:
     config, expected = GenerationConfig(eos_token_id=0, **settings), []
@@ -90,7 +90,7 @@ def test_settings_that_are_taken_over_are_those_of_generate_in_both_engines(
         while (prompt := session.prompt) is not None:
             ids = torch.tensor(loaded.ids([prompt]))
             torch.manual_seed(sampling_seed(None, prompt))
-            # Where the file sets no top_k Transformers puts in 50.
+            # Without top_k in the file, Transformers would use 50.
             more = {"max_new_tokens": LIMIT, "pad_token_id": 0}
             more |= {} if "top_k" in settings else {"top_k": 0}
             written = loaded.lm.generate(ids, generation_config=config, **more)
@@ -102,17 +102,15 @@ def test_settings_that_are_taken_over_are_those_of_generate_in_both_engines(
     assert answers(Reference, loaded, corpus) != expected, "they change answers"
 
 
-def test_settings_that_are_taken_over_are_recorded_one_by_one(
-    weights: Path, corpus: Corpus, tmp_path: Path
-) -> None:
+def test_adopted_settings_are_recorded(weights: Path, corpus: Corpus, tmp_path: Path) -> None:
     settings = QWEN | {"repetition_penalty": 1.05, "max_length": 77}
     weights = with_settings(weights, tmp_path / "own", settings)
-    said: list[str] = []
-    options = Options(notice=said.append)
+    notices: list[str] = []
+    options = Options(notice=notices.append)
     own = {"max_new_tokens": LIMIT, "dtype": "float32"}
     path = run(make_model(weights), corpus, out=tmp_path / "a", options=options)
     assert read_journal(path)[0].decoding == own
-    [sentence] = said
+    [sentence] = notices
     assert all(
         f"{name} {value}" in sentence for name, value in settings.items() if name != "max_length"
     )
@@ -121,11 +119,11 @@ def test_settings_that_are_taken_over_are_recorded_one_by_one(
     recorded = own | {"from_checkpoint": True, "seed": 3, "temperature": 0.8}
     recorded |= {"top_k": 20, "top_p": 0.95, "repetition_penalty": 1.05}
     assert read_journal(path)[0].decoding == recorded
-    assert len(said) == 1
+    assert len(notices) == 1
 
 
 @pytest.mark.parametrize("settings", REFUSED, ids=str)
-def test_settings_that_can_not_be_obeyed_are_refused_before_anything_runs(
+def test_unsupported_settings_are_refused_before_anything_runs(
     weights: Path, corpus: Corpus, tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     model = make_model(with_settings(weights, tmp_path / "own", settings), from_checkpoint=True)
@@ -136,7 +134,7 @@ def test_settings_that_can_not_be_obeyed_are_refused_before_anything_runs(
     assert not path.exists()
 
 
-def test_constrained_decoding_takes_no_settings_over() -> None:
+def test_constrained_decoding_refuses_sampling_settings() -> None:
     for more in ({"from_checkpoint": True}, {"temperature": 0.7}):
         with pytest.raises(ValueError, match="can't be combined with 'mode: constrained'"):
             make_model(Path("any"), "wave", mode="constrained", **more)

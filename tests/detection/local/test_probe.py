@@ -1,4 +1,4 @@
-"""The probe against scikit-learn on states of plain forward passes over whole prompts."""
+"""The probe, compared with scikit-learn on hidden states of plain forward passes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def states(corpus: Corpus, local: Local, template: Template) -> tuple[np.ndarray
 
 @pytest.fixture
 def splits(tmp_path: Path) -> tuple[Corpus, Corpus]:
-    """The test split, and the train split beside it."""
+    """The test split and the train split, from files in one folder."""
     write_split(tmp_path / "train.csv", 6, seed=1)
     write_split(tmp_path / "test.csv", 2, seed=2)
     return load_corpus(str(tmp_path / "test.csv")), load_corpus(str(tmp_path / "train.csv"))
@@ -71,7 +71,7 @@ def deep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_weights(tmp_path_factory.mktemp("deep"), layers=3)
 
 
-def test_the_probe_is_scikit_learn_on_the_states_of_whole_prompts(
+def test_the_probe_equals_scikit_learn_on_hidden_states_of_whole_prompts(
     deep: Path, splits: tuple[Corpus, Corpus], tmp_path: Path
 ) -> None:
     test, train = splits
@@ -88,7 +88,7 @@ def test_the_probe_is_scikit_learn_on_the_states_of_whole_prompts(
     assert f"train:{train.fingerprint}" in str(predictions.record.revision)
 
 
-def test_without_a_train_split_nothing_is_loaded(tmp_path: Path) -> None:
+def test_without_a_train_split_no_weights_are_loaded(tmp_path: Path) -> None:
     write_split(tmp_path / "test.csv", 1, seed=0)
     with pytest.raises(EngineError, match="learns from the train split"):
         run(probe_of(tmp_path / "nowhere"), load_corpus(str(tmp_path / "test.csv")), out=tmp_path)

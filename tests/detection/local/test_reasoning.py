@@ -1,6 +1,6 @@
-"""What follows a thought is read, also one that the chat template opens; nothing within it is.
+"""Only text after a thought is parsed, also if the chat template opens the thought.
 
-Tiny models are trained to reason in the forms of several model families.
+Tiny models are trained to reason in the formats of several model families.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ LONG = 80
 def make_thinker(
     folder: Path, opened: str, answer: str, *, token: str = "<|final|>", special: bool = True
 ) -> Path:
-    """A model whose template ends with ``opened``, and which writes an answer and the end token.
+    """Makes a model whose template ends with ``opened`` and that writes ``answer``.
 
-    One of its tokens is called ``token``.
+    ``token`` is in its vocabulary.
     """
     make_weights(folder, CHAT.replace("<|assistant|>", f"<|assistant|>{opened}"))
     name_token(folder, token, special=special)
@@ -44,12 +44,12 @@ def make_thinker(
     return teach(folder, [AutoTokenizer.from_pretrained(folder)(text)["input_ids"]])
 
 
-def name_token(folder: Path, called: str, *, special: bool = True) -> None:
+def name_token(folder: Path, token: str, *, special: bool = True) -> None:
     """Renames the token ``<|final|>``."""
     file = folder / "tokenizer.json"
-    content = file.read_text().replace("<|final|>", called)
+    content = file.read_text().replace("<|final|>", token)
     if not special:
-        head, found, tail = content.partition(f'"content": "{called}"')
+        head, found, tail = content.partition(f'"content": "{token}"')
         content = head + found + tail.replace('"special": true', '"special": false', 1)
     file.write_text(content)
 
@@ -62,8 +62,7 @@ def answer_of(
     return answer
 
 
-# The marker that opens a thought, the one that closes it, whether that is one token, which may be
-# special, and whether the model opens the thought itself.
+# `special` says whether the closing marker is a special token; None if it is several tokens.
 @pytest.mark.parametrize(
     ("opens", "closes", "special", "opens_itself"),
     [
@@ -72,7 +71,7 @@ def answer_of(
         ("[THINK]", "[/THINK]", True, False),
     ],
 )
-def test_a_thought_that_the_template_opens_ends_where_it_is_closed(
+def test_only_text_after_a_closed_thought_is_parsed(
     hello: Corpus, tmp_path: Path, opens: str, closes: str, special: bool | None, opens_itself: bool
 ) -> None:
     opened = f"{opens}\n"
@@ -88,12 +87,12 @@ def test_a_thought_that_the_template_opens_ends_where_it_is_closed(
         found = answer_of(weights, hello, tmp_path, engine)
         assert (found.outcome, found.mask, found.reason) == (Outcome.OK, BITS[LABEL], None)
         assert found.answer.endswith(thought)
-        # The first line of the thought is an answer, if it is taken for one.
+        # The first line of the thought would be a valid answer.
         cut = answer_of(weights, hello, tmp_path, engine, limit=10)
         assert (cut.outcome, cut.reason) == (Outcome.UNPARSED, "cut at 10 tokens")
 
 
-def test_labels_are_neither_forced_into_a_thought_nor_taught_there(
+def test_constrained_decoding_and_training_refuse_a_prompt_with_an_open_thought(
     hello: Corpus, tmp_path: Path
 ) -> None:
     switch = "{% if enable_thinking is false %}<think>\n\n</think>\n{% else %}<think>{% endif %}"
@@ -105,7 +104,7 @@ def test_labels_are_neither_forced_into_a_thought_nor_taught_there(
     local = load_local(model, Options())
     with pytest.raises(EngineError, match=r"training .*\(<think>\)"):
         token_tree(hello.dialogues[0], load_template("short"), local)
-    # The switch closes the thought, and after it an answer is as without thoughts.
+    # The switch closes the thought, so that answers have none.
     off = {"enable_thinking": False}
     model = make_model(weights, "wave", mode="constrained", chat=off)
     assert [p.outcome for p in read_journal(run(model, hello, out=tmp_path / "b"))[1]] == ["ok"]
@@ -114,7 +113,7 @@ def test_labels_are_neither_forced_into_a_thought_nor_taught_there(
     ).turns
 
 
-def test_a_thought_that_the_prompt_opened_and_nothing_closes_is_unparsed(loaded: Local) -> None:
+def test_a_thought_that_is_not_closed_is_unparsed(loaded: Local) -> None:
     tokenizer = copy.deepcopy(loaded.tokenizer)
     tokenizer.chat_template = CHAT.replace("<|assistant|>", "<|assistant|><think>\n")
     local = replace(loaded, tokenizer=tokenizer)
@@ -131,27 +130,25 @@ def read(local: Local, text: str, **decoding: Any) -> tuple[str, Outcome | None]
     return answer.text, answer.outcome
 
 
-@pytest.mark.parametrize("called", ["</s>", "<｜User｜>"])  # noqa: RUF001
-def test_special_tokens_are_those_of_the_tokenizer_not_those_of_a_spelling(
-    loaded: Local, called: str
-) -> None:
+@pytest.mark.parametrize("token", ["</s>", "<｜User｜>"])  # noqa: RUF001
+def test_only_special_tokens_of_the_tokenizer_are_removed(loaded: Local, token: str) -> None:
     local = replace(loaded, tokenizer=copy.deepcopy(loaded.tokenizer))
-    local.tokenizer.add_special_tokens({"additional_special_tokens": [called, "<think>"]})
+    local.tokenizer.add_special_tokens({"additional_special_tokens": [token, "<think>"]})
     local.tokenizer.add_tokens([AddedToken("<s_end>", special=True), AddedToken("<plain>")])
     assert read(local, f"{LABEL}<s_end>") == (LABEL, None)
     assert read(local, f"{LABEL}<plain>") == (f"{LABEL}<plain>", None)
-    assert read(local, f"{LABEL}{called}<|end|>") == (LABEL, None)
-    assert read(local, f"{called}{LABEL}; none{called}{called}") == (f"{LABEL}; none", None)
-    # What looks like one and is none stays.
+    assert read(local, f"{LABEL}{token}<|end|>") == (LABEL, None)
+    assert read(local, f"{token}{LABEL}; none{token}{token}") == (f"{LABEL}; none", None)
+    # Text that only looks like a special token stays.
     assert read(local, f"{LABEL}<|other|>") == (f"{LABEL}<|other|>", None)
-    assert read(local, f"<think>a{called}</think>{LABEL}") == (f"<think>a</think>{LABEL}", None)
-    # And after the text that begins the answer.
+    assert read(local, f"<think>a{token}</think>{LABEL}") == (f"<think>a</think>{LABEL}", None)
+    # The same after the text that begins the answer.
     after = {"answer_after": "FINAL"}
-    assert read(local, f"none FINAL{LABEL}{called}", **after) == (LABEL, None)
+    assert read(local, f"none FINAL{LABEL}{token}", **after) == (LABEL, None)
     assert read(local, f"none FINAL{LABEL}<|x|>", **after) == (f"{LABEL}<|x|>", None)
 
 
-def test_gpt_oss_channels_are_told_apart_by_special_tokens(loaded: Local) -> None:
+def test_gpt_oss_channels_are_recognised_by_special_tokens(loaded: Local) -> None:
     local = replace(loaded, tokenizer=copy.deepcopy(loaded.tokenizer))
     control = ["<|channel|>", "<|message|>", "<|start|>", "<|return|>"]
     local.tokenizer.add_special_tokens({"additional_special_tokens": control})

@@ -1,4 +1,4 @@
-"""The reference engine on a tiny random model, against a plain loop over its logits."""
+"""The reference engine on a tiny random model, compared with a plain loop over its logits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("short_prompt")
 
 
 def plain_greedy(lm: Any, ids: list[int]) -> list[int]:
-    """Greedy decoding without ``generate`` and without a cache: argmax, again and again."""
+    """Greedy decoding without ``generate`` and without a cache."""
     new: list[int] = []
     while len(new) < LIMIT and (not new or new[-1] != 0):
         with torch.no_grad():
@@ -39,7 +39,7 @@ def plain_greedy(lm: Any, ids: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize("chat", [True, False])
-def test_answers_are_those_of_a_plain_loop(
+def test_answers_equal_those_of_a_plain_loop(
     corpus: Corpus, weights: Path, tmp_path: Path, chat: bool
 ) -> None:
     folder = weights if chat else make_weights(tmp_path / "plain", chat=None)
@@ -51,8 +51,8 @@ def test_answers_are_those_of_a_plain_loop(
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     texts = set()
     for dialogue in corpus:
-        # The history is written out again here, by hand, from the raw turns. The random
-        # model never names a label, so that its own tags are all none.
+        # The history is rebuilt here from the turns. The random model never predicts a label,
+        # so that all its tags are none.
         history = ""
         for turn in dialogue.turns:
             if turn.continues:
@@ -73,10 +73,10 @@ def test_answers_are_those_of_a_plain_loop(
             texts.add(found.answer)
             history += f"{said}\nMODEL_TAG: none\n"
     assert len(predictions) == len(corpus.gold)
-    assert len(texts) > 3, "the model must not say the same to everything"
+    assert len(texts) > 3, "answers must differ between prompts"
 
 
-def test_a_turn_can_not_write_what_only_this_tokenizer_takes_for_control(loaded: Local) -> None:
+def test_a_turn_cannot_contain_control_tokens_of_the_tokenizer(loaded: Local) -> None:
     local = replace(loaded, tokenizer=copy.deepcopy(loaded.tokenizer))
     local.tokenizer.add_special_tokens({"additional_special_tokens": ["@stop@", "%%go"]})
     ids = local.tokenizer.convert_tokens_to_ids(["@stop@", "%%go"])
@@ -91,7 +91,7 @@ def test_a_turn_can_not_write_what_only_this_tokenizer_takes_for_control(loaded:
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model whose learned positions end."""
+    """A model with 120 learned positions."""
     folder = tmp_path_factory.mktemp("learned")
     torch.manual_seed(7)
     config = GPT2Config(vocab_size=400, n_positions=120, n_embd=32, n_layer=1, n_head=4)
@@ -100,7 +100,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_budget_ends_where_the_positions_of_a_model_end(learned: Path) -> None:
+def test_prompt_and_answer_may_fill_the_context_of_the_model(learned: Path) -> None:
     local = load_local(make_model(learned, max_new_tokens=30), Options(device="cpu"))
     with torch.inference_mode():
         for length, fits in [(91, True), (92, False)]:
@@ -113,7 +113,7 @@ def test_the_budget_ends_where_the_positions_of_a_model_end(learned: Path) -> No
 
 
 @pytest.mark.parametrize("engine", ["reference", "wave"])
-def test_an_answer_without_room_fails_and_the_run_goes_on(
+def test_an_answer_without_room_fails_and_the_run_continues(
     corpus: Corpus, learned: Path, tmp_path: Path, engine: str
 ) -> None:
     model = make_model(learned, engine, max_new_tokens=30)
@@ -127,7 +127,7 @@ def test_an_answer_without_room_fails_and_the_run_goes_on(
         assert p.reason == (
             f"the prompt has {p.tokens_in} tokens, its answer up to 30, and the model's context 120"
         )
-    # Here the static part alone is too long.
+    # A static part that is too long fails all questions.
     (paths.PROMPTS / "short.txt").write_text("Label. " * 80 + "\n{history}\n{current_turn}\n")
     model = make_model(learned, engine, max_new_tokens=1)
     stored = read_journal(run(model, corpus, out=tmp_path / "long"))[1]
@@ -150,7 +150,7 @@ def test_an_answer_cut_at_the_limit_is_unparsed(loaded: Local) -> None:
     assert read(raw, answer_after="<|final|>") == (raw, Outcome.UNPARSED, problem)
 
 
-def test_missing_weights_and_packages_are_one_clear_line(
+def test_missing_weights_and_packages_are_reported_in_one_line(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -176,7 +176,7 @@ def test_a_finished_run_needs_no_weights(weights: Path, corpus: Corpus, tmp_path
     assert len(load_predictions(path, corpus).masks) == 6
 
 
-def test_sampling_is_the_same_after_a_restart_and_differs_between_seeds(
+def test_sampling_is_reproducible_after_a_resume_and_differs_between_seeds(
     corpus: Corpus, weights: Path, tmp_path: Path
 ) -> None:
     def answers(name: str, seed: int, *limits: int | None) -> list[str]:
@@ -185,8 +185,8 @@ def test_sampling_is_the_same_after_a_restart_and_differs_between_seeds(
             path = run(model, corpus, out=tmp_path / f"{name}.jsonl", limit=limit)
         return [p.answer for p in read_journal(path)[1]]
 
-    whole = answers("whole", 1, None)
-    assert answers("resumed", 1, 1, None) == whole
-    assert answers("other", 2, None) != whole
+    uninterrupted = answers("whole", 1, None)
+    assert answers("resumed", 1, 1, None) == uninterrupted
+    assert answers("other", 2, None) != uninterrupted
     greedy = run(make_model(weights), corpus, out=tmp_path / "greedy.jsonl")
-    assert [p.answer for p in read_journal(greedy)[1]] != whole
+    assert [p.answer for p in read_journal(greedy)[1]] != uninterrupted

@@ -1,6 +1,6 @@
-"""Weights from the Hub: a record names the commit that was loaded, not the branch or tag.
+"""Weights from the Hub: a record has the commit that was loaded, not the branch or tag.
 
-The Hub's cache is laid out on this disk as its client lays it out, and no network is used.
+The tests create the files of a Hub cache and need no network.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OLD, NEW = "0" * 39 + "a", "0" * 39 + "b"
 
 @pytest.fixture
 def refs(weights: Path, hub: Path) -> Path:
-    """A cache with two commits of one repository, of which ``main`` is the newer."""
+    """A cache with two commits of one repository; ``main`` is the newer one."""
     for commit in (OLD, NEW):
         shutil.copytree(weights, hub / "snapshots" / commit)
     (hub / "refs").mkdir()
@@ -39,7 +39,7 @@ def of_hub(name: str | None, weights: str = "lab/tiny") -> Model:
     return make_model(Path(), "wave").model_copy(update={"weights": weights, "revision": name})
 
 
-def test_a_run_goes_on_with_its_commit_when_the_branch_has_moved(
+def test_a_resumed_run_uses_its_commit_if_the_branch_has_moved(
     refs: Path, corpus: Corpus, tmp_path: Path
 ) -> None:
     path = run(of_hub(None), corpus, out=tmp_path / "runs", limit=1)
@@ -55,7 +55,7 @@ def test_a_run_goes_on_with_its_commit_when_the_branch_has_moved(
 
 @pytest.mark.usefixtures("refs")
 @pytest.mark.parametrize(("name", "repository"), [("v2", "lab/tiny"), (None, "lab/absent")])
-def test_weights_that_can_not_be_found_are_one_clear_line_and_no_journal(
+def test_missing_weights_are_reported_in_one_line_without_a_journal(
     corpus: Corpus, tmp_path: Path, name: str | None, repository: str
 ) -> None:
     with pytest.raises(EngineError, match=f"the weights of Tiny .{repository}. can't") as error:
@@ -65,12 +65,12 @@ def test_weights_that_can_not_be_found_are_one_clear_line_and_no_journal(
     assert not (tmp_path / "run.jsonl").exists()
 
 
-def test_a_commit_is_taken_at_its_word_and_a_folder_must_be_there(tmp_path: Path) -> None:
+def test_a_commit_is_not_looked_up_and_a_folder_must_exist(tmp_path: Path) -> None:
     assert hub_commit(of_hub(OLD)) == OLD
     with pytest.raises(EngineError, match=r"there is no folder .*gone"):
         hub_commit(of_hub(None, str(tmp_path / "gone")))
-    said = str(load_error(make_model(tmp_path), str(tmp_path), ValueError("one of: .")))
-    assert said.endswith(
+    message = str(load_error(make_model(tmp_path), str(tmp_path), ValueError("one of: .")))
+    assert message.endswith(
         "loaded: one of. The folder needs config.json, safetensors and a tokenizer."
     )
 

@@ -1,7 +1,7 @@
-"""Shared attention gives the logits of the model's own attention, token by token.
+"""Shared attention gives the logits of the model's own attention.
 
-The oracle is the same model, loaded again, in one plain forward pass over everything that a
-dialogue has said so far: no cache, no packing, Transformers' own masks.
+The oracle is the same model in one plain forward pass over the whole prompt: no cache, no packing,
+Transformers' own masks.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ def assert_same(found: torch.Tensor, expected: torch.Tensor) -> None:
 @pytest.mark.parametrize(
     ("family", "few"), [*((family, 0) for family in EXACT), ("llama", 8), ("gpt-oss", 8)]
 )
-def test_logits_are_those_of_a_plain_forward_pass_over_the_whole_prompt(
+def test_shared_attention_gives_the_logits_of_a_plain_forward_pass(
     family: str, few: int, families: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     how = "eager" if family == "gpt-oss" else "sdpa"
-    lm, twin = (
+    lm, oracle = (
         AutoModelForCausalLM.from_pretrained(families[family], attn_implementation=how).eval()
         for _ in range(2)
     )
@@ -77,12 +77,12 @@ def test_logits_are_those_of_a_plain_forward_pass_over_the_whole_prompt(
                 for i, part in enumerate(parts)
             ]
             if prefix:
-                assert_same(torch.cat(seen), plain(twin, prefix))
+                assert_same(torch.cat(seen), plain(oracle, prefix))
             store.freeze_prefix(prefix_length, lm)
             cached: list[list[int]] = [[] for _ in range(SLOTS)]
             for _ in range(12):
                 pieces, new = [], []
-                # Some slots go on, with one token or several, and some go back first.
+                # Some slots continue, with one token or several; some are cropped first.
                 for slot in chance.sample(range(SLOTS), chance.randint(1, SLOTS)):
                     length = len(cached[slot])
                     back = chance.randint(1, length) if length and chance.random() < 0.3 else 0
@@ -93,10 +93,10 @@ def test_logits_are_those_of_a_plain_forward_pass_over_the_whole_prompt(
                 logits = forward(lm, store, pieces, new, few)
                 row = 0
                 for slot, _, count in pieces:
-                    expected = plain(twin, prefix + cached[slot])[-count:]
+                    expected = plain(oracle, prefix + cached[slot])[-count:]
                     assert_same(logits[row : row + count], expected)
                     row += count
-        # Far more than the sliding windows of Gemma 3 and gpt-oss reach back.
+        # Much longer than the sliding windows of Gemma 3 and gpt-oss.
         assert max(map(len, cached)) + prefix_length > 2 * 8
     ids = tokens(random.Random(2), 30)
-    assert torch.equal(plain(lm, ids), plain(twin, ids)), "the model has its own attention again"
+    assert torch.equal(plain(lm, ids), plain(oracle, ids)), "the model's own attention is restored"

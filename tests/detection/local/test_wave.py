@@ -1,4 +1,4 @@
-"""The wave engine: the tags of the reference engine, whatever the architecture and the order."""
+"""The wave engine gives the answers of the reference engine."""
 
 from __future__ import annotations
 
@@ -64,8 +64,11 @@ def answers(path: Path) -> dict[tuple[str, int], Prediction]:
     return by_place
 
 
-def essence(path: Path) -> dict[tuple[str, int], tuple[str, Outcome, int, str]]:
-    """What is read of each answer, and what it answered; the reference engine writes on."""
+def outcomes_of(path: Path) -> dict[tuple[str, int], tuple[str, Outcome, int, str]]:
+    """Returns first line, outcome, mask and key of each answer.
+
+    The reference engine continues after the first line.
+    """
     return {
         place: (first_line(p.answer), p.outcome, p.mask, p.key)
         for place, p in answers(path).items()
@@ -82,28 +85,26 @@ ON_GPU = (
 @pytest.mark.parametrize(
     ("family", "prompt"), [*((family, "short") for family in EXACT), ("llama", "append-short")]
 )
-def test_every_family_gets_the_answers_of_the_reference_engine(
+def test_the_wave_engine_gives_the_answers_of_the_reference_engine(
     ragged: Corpus, families: dict[str, Path], tmp_path: Path, family: str, prompt: str, device: str
 ) -> None:
-    said: list[str] = []
+    notices: list[str] = []
     made = {}
     for engine in ("reference", "wave"):
         model = make_model(families[family], engine=engine).model_copy(update={"prompt": prompt})
-        options = Options(device=device, batch=3, notice=said.append)
+        options = Options(device=device, batch=3, notice=notices.append)
         made[engine] = run(model, ragged, out=tmp_path / engine, options=options)
-    assert essence(made["wave"]) == essence(made["reference"])
-    assert not said, "the shared attention serves this family"
-    assert len({line for line, *_ in essence(made["wave"]).values()}) > 1
-    whole = answers(made["wave"]).values()
-    assert all(p.tokens_cached for p in whole)
-    assert {p.tokens_in for p in whole} == {
+    assert outcomes_of(made["wave"]) == outcomes_of(made["reference"])
+    assert not notices, "the shared attention serves this family"
+    assert len({line for line, *_ in outcomes_of(made["wave"]).values()}) > 1
+    waved = answers(made["wave"]).values()
+    assert all(p.tokens_cached for p in waved)
+    assert {p.tokens_in for p in waved} == {
         p.tokens_in for p in answers(made["reference"]).values()
     }
 
 
-def test_labels_on_several_lines_are_read_alike_by_both_engines(
-    loaded: Local, tmp_path: Path
-) -> None:
+def test_both_engines_parse_labels_on_several_lines(loaded: Local, tmp_path: Path) -> None:
     answers_to = {
         "hello": "confirm_SH_ongoing\n\n- confirm_DV_past\n",
         "so": "none\nconfirm_DV_past",
@@ -131,7 +132,7 @@ def test_labels_on_several_lines_are_read_alike_by_both_engines(
         assert (cut.outcome, cut.mask) == (Outcome.UNPARSED, 0)
 
 
-def test_answers_with_a_bias_are_those_of_the_reference_engine(
+def test_answers_with_a_bias_equal_those_of_the_reference_engine(
     ragged: Corpus, families: dict[str, Path], tmp_path: Path
 ) -> None:
     greedy = run(make_model(families["llama"], "wave"), ragged, out=tmp_path / "greedy")
@@ -139,10 +140,10 @@ def test_answers_with_a_bias_are_those_of_the_reference_engine(
         run(make_model(families["llama"], engine, none_bias=5.0), ragged, out=tmp_path / engine)
         for engine in ("reference", "wave")
     ]
-    assert essence(made[0]) == essence(made[1]) != essence(greedy)
+    assert outcomes_of(made[0]) == outcomes_of(made[1]) != outcomes_of(greedy)
 
 
-def test_with_the_append_only_layout_nothing_is_computed_twice(
+def test_with_the_append_only_layout_the_previous_prompt_is_cached(
     families: dict[str, Path], tmp_path: Path
 ) -> None:
     rows = [("User" if i % 2 == 0 else "Listener", f"turn {i}", NONE) for i in range(9)]
@@ -151,45 +152,45 @@ def test_with_the_append_only_layout_nothing_is_computed_twice(
     path = run(model, make_corpus([rows]), out=tmp_path)
     predictions = list(answers(path).values())
     for before, now in pairwise(predictions):
-        # All of the prompt before but the chat template's last tokens, <|end|><|assistant|>.
+        # The previous prompt without the chat template's last tokens, <|end|><|assistant|>.
         assert now.tokens_cached is not None
         assert before.tokens_in is not None
         assert now.tokens_cached >= before.tokens_in - 2
 
 
 @pytest.mark.parametrize(("family", "why"), [("gemma2", "softcap"), ("mamba", "linear_attention")])
-def test_an_architecture_that_can_not_share_is_served_one_by_one_and_says_so_once(
+def test_architectures_without_shared_attention_run_one_by_one_with_a_notice(
     ragged: Corpus, families: dict[str, Path], tmp_path: Path, family: str, why: str
 ) -> None:
-    said: list[str] = []
-    options, folder = Options(notice=said.append), families[family]
+    notices: list[str] = []
+    options, folder = Options(notice=notices.append), families[family]
     waved = run(make_model(folder, "wave"), ragged, out=tmp_path / "w", options=options)
     plain = run(make_model(folder), ragged, out=tmp_path / "r")
-    assert len(said) == 1
-    assert why in said[0]
-    assert essence(waved) == essence(plain)
+    assert len(notices) == 1
+    assert why in notices[0]
+    assert outcomes_of(waved) == outcomes_of(plain)
     model = make_model(folder, "wave", mode="constrained")
     with pytest.raises(EngineError, match=rf"{why}.* can't share .*Leave `mode` out"):
         run(model, ragged, out=tmp_path)
 
 
-def test_when_memory_runs_out_the_wave_is_halved_and_nothing_is_lost(
+def test_after_out_of_memory_the_batch_is_halved_and_no_answer_is_lost(
     ragged: Corpus, families: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make_model(families["llama"], engine="wave")
-    usual = essence(run(model, ragged, out=tmp_path / "usual"))
+    usual = outcomes_of(run(model, ragged, out=tmp_path / "usual"))
     sizes: list[int] = []
-    whole = runner.Runner._forward
+    forward = runner.Runner._forward
 
     def scarce(self: Any, *arguments: Any) -> torch.Tensor:
         sizes.append(self._size)
         if self._size > 1 and sizes.count(self._size) > 6:
             raise torch.OutOfMemoryError("out of memory")
-        return whole(self, *arguments)
+        return forward(self, *arguments)
 
     monkeypatch.setattr(runner.Runner, "_forward", scarce)
     path = run(model, ragged, out=tmp_path / "scarce", options=Options(batch=4))
-    assert essence(path) == usual
+    assert outcomes_of(path) == usual
     assert [size for size in (4, 2, 1) if size in sizes] == [4, 2, 1]
 
     def empty(*_: Any) -> torch.Tensor:
@@ -200,16 +201,16 @@ def test_when_memory_runs_out_the_wave_is_halved_and_nothing_is_lost(
         run(model, ragged, out=tmp_path / "none", options=Options(batch=4))
 
 
-def broken_on(monkeypatch: pytest.MonkeyPatch, ids: list[int]) -> None:
-    """Lets the forward pass of a real model raise an exception where these ids are read."""
-    whole = LlamaForCausalLM.forward
+def raise_on_tokens(monkeypatch: pytest.MonkeyPatch, ids: list[int]) -> None:
+    """Makes the forward pass of a real model raise an exception if its input has these ids."""
+    real = LlamaForCausalLM.forward
 
-    @functools.wraps(whole)
+    @functools.wraps(real)
     def forward(self: Any, input_ids: torch.Tensor, **more: Any) -> Any:
         read = input_ids[0].tolist()
         if any(read[i : i + len(ids)] == ids for i in range(len(read))):
             raise IndexError("index out of range in self")
-        return whole(self, input_ids=input_ids, **more)
+        return real(self, input_ids=input_ids, **more)
 
     monkeypatch.setattr(LlamaForCausalLM, "forward", forward)
 
@@ -217,7 +218,7 @@ def broken_on(monkeypatch: pytest.MonkeyPatch, ids: list[int]) -> None:
 @pytest.mark.parametrize(
     ("engine", "more"), [("reference", {}), ("wave", {}), ("wave", {"mode": "constrained"})]
 )
-def test_an_exception_on_a_question_fails_it_alone_and_the_others_are_answered_as_usual(
+def test_an_exception_fails_only_its_question_and_other_answers_are_unchanged(
     families: dict[str, Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -231,12 +232,12 @@ def test_an_exception_on_a_question_fails_it_alone_and_the_others_are_answered_a
     corpus = make_corpus(rows)
     options = Options(batch=3)
     model = make_model(folder, engine, **more)
-    usual = essence(run(model, corpus, out=tmp_path / "usual", options=options))
+    usual = outcomes_of(run(model, corpus, out=tmp_path / "usual", options=options))
     with monkeypatch.context() as patch:
         code_words = AutoTokenizer.from_pretrained(folder)(" zq zq", add_special_tokens=False)
-        broken_on(patch, code_words["input_ids"])
+        raise_on_tokens(patch, code_words["input_ids"])
         path = run(model, corpus, out=tmp_path / "broken", options=options)
-    found = essence(path)
+    found = outcomes_of(path)
     place = ("d0002", 2)
     assert [p.reason for p in answers(path).values() if p.outcome is Outcome.FAILED] == [
         "IndexError: index out of range in self"
@@ -244,10 +245,10 @@ def test_an_exception_on_a_question_fails_it_alone_and_the_others_are_answered_a
     assert answers(path)[place].outcome is Outcome.FAILED
     del found[place]
     assert found == {key: value for key, value in usual.items() if key != place}
-    # Asked again, when the cause is gone.
-    assert essence(run(model, corpus, out=tmp_path / "broken", options=options)) == usual
+    # A later start repeats the failed question.
+    assert outcomes_of(run(model, corpus, out=tmp_path / "broken", options=options)) == usual
     # A model that always raises stops the run.
-    broken_on(monkeypatch, [])
+    raise_on_tokens(monkeypatch, [])
     with pytest.raises(EngineError, match=r"^Tiny: 3 questions in a row .*IndexError") as error:
         run(model, corpus, out=tmp_path / "always")
     assert "\n" not in str(error.value)

@@ -49,11 +49,11 @@ def make_tokenizer(folder: Path, chat: str | None) -> None:
     fast.save_pretrained(folder)
 
 
-#: The families that the wave engine must serve exactly, and what is special about each.
+#: Configurations by family; all but Gemma 2 and Mamba use shared attention.
 FAMILIES: dict[str, tuple[type[PreTrainedConfig], dict[str, Any]]] = {
     "llama": (LlamaConfig, {"head_dim": 64}),
     "qwen3": (Qwen3Config, {"head_dim": 16}),
-    # Sliding windows far shorter than the prompts, between layers of full attention.
+    # Sliding windows much shorter than the prompts, between layers of full attention.
     "gemma3": (
         Gemma3TextConfig,
         {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16},
@@ -69,7 +69,7 @@ FAMILIES: dict[str, tuple[type[PreTrainedConfig], dict[str, Any]]] = {
             "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
         },
     ),
-    # Soft-capped scores, and no attention at all, which shared attention can't serve.
+    # Soft-capped scores and linear attention, which shared attention doesn't support.
     "gemma2": (Gemma2Config, {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16}),
     "mamba": (MambaConfig, {"state_size": 4, "num_attention_heads": None}),
 }
@@ -100,7 +100,7 @@ def make_weights(
         "pad_token_id": 0,
         # Tied embeddings make a random model repeat its last token.
         "tie_word_embeddings": False,
-        # Large initial weights, so that different prompts get different answers.
+        # Large initial weights make answers depend on the prompt.
         "initializer_range": 0.6,
     }
     config = kind(**(settings | special))

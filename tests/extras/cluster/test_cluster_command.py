@@ -16,7 +16,7 @@ from cradle_extras.cluster.jobs import Commands, End, Local
 from cradle_lib.errors import CradleError, EngineError, JournalError
 
 from ...cli.in_process import invoke
-from ...detection.dialogues import normal
+from ...detection.dialogues import without_timestamps
 from .gated_server import GatedServer, start
 
 OPTIONS = ["--model", "keyword", "--set", "limit=4", "--out"]
@@ -36,7 +36,7 @@ def test_shards_made_by_hand_are_joined_and_those_of_a_division_are_not_mixed(
     done = invoke("join", journals[1], "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout) == {"journal": str(journals[1]), "shards": 2}
-    assert normal(journals[0]) == normal(journals[1])
+    assert without_timestamps(journals[0]) == without_timestamps(journals[1])
     before = journals[1].read_bytes()
     refused = invoke("cluster", "local", "--shards", "2", *OPTIONS, tmp_path)
     assert isinstance(refused.exception, JournalError)
@@ -216,7 +216,7 @@ def test_ctrl_c_keeps_what_was_answered_and_the_same_command_goes_on(
     one, joined = (
         path / "surrogate-test" / "openai-m.jsonl" for path in (tmp_path / "one", tmp_path)
     )
-    assert normal(joined) == normal(one)
+    assert without_timestamps(joined) == without_timestamps(one)
     # No question was asked twice.
     content = json.loads(done.stdout)
     assert asked == count_answers(joined) == content["turns"] == content["outcomes"]["ok"]

@@ -17,7 +17,7 @@ import pytest
 from cradle_extras.cluster.command import count_answers
 
 from ...cli.in_process import invoke
-from ...detection.dialogues import normal
+from ...detection.dialogues import without_timestamps
 from .gated_server import GatedServer, start
 from .slurm import Cluster, cluster, missing
 
@@ -71,7 +71,7 @@ def test_eight_shards_leave_the_journal_of_one_process(slurm: Cluster, tmp_path:
     assert status == 0, err
     assert "Next: cradle score" in out
     one, many = (tmp_path / name / "surrogate-test" / "keyword.jsonl" for name in ("one", "many"))
-    assert normal(one) == normal(many)
+    assert without_timestamps(one) == without_timestamps(many)
     # One journal is left, and nothing beside it.
     assert [path.name for path in many.parent.iterdir()] == ["keyword.jsonl"]
 
@@ -91,7 +91,7 @@ def test_a_node_without_power_loses_no_answer(slurm: Cluster, tmp_path: Path) ->
         assert err.count("died (node fail), and is submitted again.") == len(on_n2)
         assert invoke("infer", *limit, "--out", tmp_path / "one").exit_code == 0
     one, many = (tmp_path / name / "surrogate-test" / "openai-m.jsonl" for name in ("one", "many"))
-    assert normal(one) == normal(many)
+    assert without_timestamps(one) == without_timestamps(many)
     slurm.start_node("n2")
 
 
