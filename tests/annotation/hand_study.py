@@ -1,4 +1,4 @@
-"""Small corpora for studies, and a study whose every number can be counted by hand."""
+"""Small corpora for annotation studies, and a study that can be counted by hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ALERT, SH = BITS["alert_ongoing"], BITS["confirm_SH_ongoing"]
 
 
 def corpus_of(length: int, count: int = 1) -> Corpus:
-    """Dialogues that are alike, each of so many user turns without labels."""
+    """Makes ``count`` equal dialogues of ``length`` user turns without labels."""
     return Corpus(
         "votes",
         tuple(
@@ -21,7 +21,7 @@ def corpus_of(length: int, count: int = 1) -> Corpus:
 
 
 def hand_study() -> Annotations:
-    """Each team has two dialogues of three user turns and a Listener turn, in one round."""
+    """Makes a study: two dialogues per team, of three user turns and a Listener turn, one round."""
     dialogues = tuple(
         Dialogue(
             i,
@@ -30,10 +30,10 @@ def hand_study() -> Annotations:
         for i in range(4)
     )
     votes = {
-        # Team 1: exact; then an alert that only A gives, and C with A.
+        # Team 1: an exact match; then an alert by A, confirmed by adjudicator C.
         "d0000": {"A": (ALERT, 0, SH, 0), "B": (ALERT, 0, SH, 0)},
         "d0001": {"A": (ALERT, 0, 0, 0), "B": (0, 0, 0, 0), "C": (ALERT, 0, 0, 0)},
-        # Team 2: three positions for one alert; then three different sets.
+        # Team 2: the same alert on three turns; then three different sets.
         "d0002": {
             "C": (ALERT, 0, 0, 0),
             "D": (0, 0, ALERT, 0),

@@ -1,4 +1,4 @@
-"""The vote: worked cases of every category, and properties that hold for any votes."""
+"""Adjudication: worked examples of every category, and properties of all votes."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ four = turns.flatmap(
 @pytest.mark.parametrize(
     ("one", "two", "three", "outcome", "gold"),
     [
-        # Both say the same: nobody else is asked.
+        # Both agree; no third vote is needed.
         ([0, A], [0, A], None, Outcome.EXACT, [0, A]),
-        # The third sides with one of them on each turn.
+        # The third agrees with one of them on each turn.
         ([A, 0], [0, 0], [A, 0], Outcome.RESOLVED, [A, 0]),
         ([A, 0], [0, B], [A, B], Outcome.RESOLVED, [A, B]),
-        # All three say A, each on another turn: they agree that, and not where.
+        # All three give A, each on another turn.
         ([A, 0, 0], [0, A, 0], [0, 0, A], Outcome.SAME_LABELS_3, None),
-        # Two say A, on different turns; the third says nothing.
+        # Two give A, on different turns; the third gives nothing.
         ([A, 0], [0, A], [0, 0], Outcome.SAME_LABELS_2, None),
         # Three different sets on one turn.
         ([A], [B], [0], Outcome.CONFLICT, None),
         ([A | B], [B], [A], Outcome.CONFLICT, None),
     ],
 )
-def test_a_dialogue_ends_in_the_papers_category(
+def test_a_vote_has_the_papers_category(
     one: list[int],
     two: list[int],
     three: list[int] | None,
@@ -65,17 +65,17 @@ def test_a_dialogue_ends_in_the_papers_category(
         assert decide(one, two, three, senior) == senior
 
 
-def test_the_senior_decides_what_is_open_and_nothing_else() -> None:
-    # Turn 0: all differ. Turn 1: two of three say B. The senior would have said nothing there.
+def test_the_senior_decides_only_open_labels() -> None:
+    # Turn 0: all differ. Turn 1: two of three give B, although the senior gives nothing.
     assert decide([A, B], [C, B], [0, 0], [C, 0]) == [C, B]
-    # All three sets differ, but all hold A: it stays, whatever the senior says.
+    # All three sets differ, but all contain A, so that A does not depend on the senior.
     assert decide([A], [A | B], [A | C], [0]) == [A]
     assert decide([A], [A | B], [A | C], [B]) == [A | B]
-    # Label A is open (turns 1 and 2), C on turn 0 has its majority, whatever the senior says.
+    # Label A is open (turns 1 and 2). C on turn 0 has a majority and does not depend on the senior.
     assert decide([C, A, 0], [C, 0, A], [0, 0, 0], [0, 0, A]) == [C, 0, A]
 
 
-def brute(one: Sequence[int], two: Sequence[int], three: Sequence[int]) -> list[int]:
+def majority_by_loop(one: Sequence[int], two: Sequence[int], three: Sequence[int]) -> list[int]:
     gold = []
     for given_ in zip(one, two, three, strict=True):
         mask = 0
@@ -88,9 +88,9 @@ def brute(one: Sequence[int], two: Sequence[int], three: Sequence[int]) -> list[
 
 @settings(deadline=None, max_examples=100)
 @given(votes=four)
-def test_properties_of_every_vote(votes: tuple[list[int], ...]) -> None:
+def test_votes_follow_the_majority_and_do_not_depend_on_order(votes: tuple[list[int], ...]) -> None:
     one, two, three, senior = votes
-    assert vote(one, two, three) == brute(one, two, three)
+    assert vote(one, two, three) == majority_by_loop(one, two, three)
     gold = decide(one, two, three, senior)
     for turn, mask in enumerate(gold):
         given_ = [voter[turn] for voter in (one, two, three)]
@@ -102,12 +102,12 @@ def test_properties_of_every_vote(votes: tuple[list[int], ...]) -> None:
     assert decide(gold, gold, gold, gold) == gold
     assert outcome_of(gold, gold, gold) is Outcome.EXACT
     if one == two:
-        # The two who agree are enough: a third vote can't change anything.
+        # If two agree, a third vote can't change anything.
         assert vote(one, two, three) == one
         assert not any(left_open(one, two, three))
 
 
-def test_gold_keeps_the_names_of_the_dialogues_and_what_is_known_of_them(tmp_path: Path) -> None:
+def test_gold_keeps_the_ids_and_metadata_of_the_dialogues(tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
     file.write_text(
         "turn_id,text,labels,dialogue_id,scenario\n0,User: Hm.,none,talk-7,S3\n", encoding="utf-8"
@@ -132,17 +132,17 @@ def study_of(*votes: Sequence[int]) -> Annotations:
 
 @settings(deadline=None, max_examples=30)
 @given(votes=four)
-def test_the_trail_names_the_voters_of_every_label(votes: tuple[list[int], ...]) -> None:
+def test_the_audit_names_the_voters_of_every_label(votes: tuple[list[int], ...]) -> None:
     result = adjudicate(study_of(*votes))
     gold = result.gold["d0000"]
-    trail = {(row.turn_id, row.label): row for row in result.audit().itertuples()}
-    assert {key for key, row in trail.items() if row.result == "gold"} == {
+    audit = {(row.turn_id, row.label): row for row in result.audit().itertuples()}
+    assert {key for key, row in audit.items() if row.result == "gold"} == {
         (turn, label) for turn, mask in enumerate(gold) for label in labels_of(mask)
     }
     asked = dict(zip("ABCS", votes, strict=True))
     if votes[0] == votes[1]:
         asked = {"A": votes[0], "B": votes[1]}
-    for (turn, label), row in trail.items():
+    for (turn, label), row in audit.items():
         voters = str(row.voters).split()
         assert voters == [n for n, given_ in asked.items() if given_[turn] & BITS[label]]
         everybody = set(voters) >= set(asked) - {"S"}
@@ -155,13 +155,13 @@ def test_the_trail_names_the_voters_of_every_label(votes: tuple[list[int], ...])
             assert (row.result == "gold") == (len(set(voters) & set("ABC")) >= 2)
         if row.by == "senior":
             assert (row.result == "gold") == ("S" in voters)
-    assert len(result.audit()) == len(trail)
+    assert len(result.audit()) == len(audit)
     again = adjudicate(study_of(*[gold] * 4))
     assert again.gold == result.gold
     assert again.counts[Outcome.EXACT] == 1
 
 
-def test_a_missing_vote_is_named() -> None:
+def test_a_missing_vote_is_an_error_that_names_the_dialogue() -> None:
     with pytest.raises(CorpusError, match=r"d0000: A, B leave turns 1 open, and nobody has adj"):
         adjudicate(study_of([0, A], [0, 0]))
     with pytest.raises(CorpusError, match=r"d0000: A, B, C leave turns 0, 1 open, and no senior"):
@@ -173,11 +173,11 @@ def test_a_missing_vote_is_named() -> None:
     votes = [Annotation("d0001", name, "1", 1, "annotator", (A,)) for name in "AB"]
     with pytest.raises(CorpusError, match="1 of 2 dialogues have no annotation"):
         adjudicate(Annotations.of(two, votes)).corpus()
-    # Without anything open the senior is not needed.
+    # The senior is not needed if no label is open.
     assert adjudicate(study_of([0, A], [0, 0], [0, A])).gold["d0000"] == (0, A)
 
 
-def test_annotations_refuse_doubles_strangers_and_wrong_lengths() -> None:
+def test_annotations_with_duplicates_unknown_dialogues_or_wrong_lengths_are_refused() -> None:
     corpus = corpus_of(2)
     entry = Annotation("d0000", "A", "1", 1, "annotator", (0, 0))
     for entries, message in (

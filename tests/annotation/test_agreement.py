@@ -1,4 +1,4 @@
-"""Agreement against scikit-learn, NLTK, krippendorff, scipy, and fractions from the literature."""
+"""Agreement, compared with scikit-learn, NLTK, krippendorff, SciPy and published examples."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pair(dialogues: Dialogues, asked: Sequence[Sequence[bool]] | None = None) ->
 
 
 def table(a: int, b: int, c: int, d: int) -> Pair:
-    """Two annotators of one label: both, only the first, only the second, neither."""
+    """Makes two annotators of one label from turns of both, the first, the second and neither."""
     one = [1] * (a + b) + [0] * (c + d)
     other = [1] * a + [0] * b + [1] * c + [0] * d
     return pair([(one, other)])
@@ -52,7 +52,7 @@ Found = dict[str, dict[str, Any]]
 
 
 def by_label(frame: pd.DataFrame) -> Found:
-    """The rows of each label by their measure."""
+    """Returns the rows of each label by measure."""
     return {
         str(label): {row.measure: row for row in rows.itertuples()}
         for label, rows in frame.groupby("label", observed=True)
@@ -63,7 +63,7 @@ def measured(chosen: Pair, units: Units = "user", draws: int = 0) -> Found:
     return by_label(agreement([chosen], units=units, draws=draws))
 
 
-def test_ac1_of_gwets_example_where_kappa_is_below_nothing() -> None:
+def test_ac1_of_gwets_example_in_which_kappa_is_negative() -> None:
     # Gwet (2002): 118, 5, 2, 0 of 125. p = 118/125. Kappa's chance = 123*120/125^2 + 2*5/125^2 =
     # 14770/15625 = 0.94528: kappa = -0.00128/0.05472. AC1: pi = 243/250, chance = 2*243*7/250^2 =
     # 0.054432: (0.944 - 0.054432) / 0.945568 = 0.9408.
@@ -73,7 +73,7 @@ def test_ac1_of_gwets_example_where_kappa_is_below_nothing() -> None:
     assert found["pabak"].value == pytest.approx(2 * 118 / 125 - 1)
 
 
-def test_alpha_of_krippendorffs_two_observers() -> None:
+def test_alpha_of_krippendorffs_example_of_two_observers() -> None:
     # Krippendorff (2011), section A: alpha = 1 - 19 * 4 / (14 * 6) = 8/84.
     one = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0]
     other = [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
@@ -95,7 +95,7 @@ many = st.lists(two, min_size=1, max_size=5)
 
 @settings(deadline=None, max_examples=50)
 @given(one=sets, other=sets)
-def test_masi_is_nltks_wherever_nltk_has_an_answer(one: int, other: int) -> None:
+def test_masi_equals_nltks_where_nltk_defines_it(one: int, other: int) -> None:
     if one | other:
         theirs = masi_distance(frozenset(labels_of(one)), frozenset(labels_of(other)))
         assert masi(one, other) == pytest.approx(theirs, abs=0.02)  # NLTK rounds 2/3 to 0.67
@@ -103,7 +103,7 @@ def test_masi_is_nltks_wherever_nltk_has_an_answer(one: int, other: int) -> None
 
 @settings(deadline=None, max_examples=10)
 @given(dialogues=many)
-def test_every_measure_equals_another_librarys(dialogues: Dialogues) -> None:
+def test_every_measure_equals_that_of_another_library(dialogues: Dialogues) -> None:
     chosen = pair(dialogues)
     one, other = np.concatenate([np.array(two) for two in dialogues], axis=1)
     for units in ("user", "labelled"):
@@ -141,7 +141,7 @@ def test_every_measure_equals_another_librarys(dialogues: Dialogues) -> None:
             continue
         theirs = krippendorff.alpha(np.array([a, b]), level_of_measurement="nominal")
         assert overall["alpha"].value == pytest.approx(theirs)
-        # A set of its own for none: NLTK divides by zero on two empty sets.
+        # "none" replaces the empty set, because NLTK divides by zero on two empty sets.
         data = [
             (who, str(turn), frozenset(labels_of(int(mask)) or ["none"]))
             for who, masks in (("a", a), ("b", b))
@@ -156,12 +156,12 @@ places = st.lists(st.integers(0, 11), max_size=6, unique=True)
 
 @settings(deadline=None, max_examples=50)
 @given(one=places, other=places, users=st.lists(st.booleans(), min_size=12, max_size=12))
-def test_matches_within_a_window_are_a_largest_matching(
+def test_matches_within_a_window_are_a_maximum_matching(
     one: list[int], other: list[int], users: list[bool]
 ) -> None:
     two = [[int(turn in given) for turn in range(12)] for given in (one, other)]
     found = tally([pair([(two[0], two[1])], asked=[users])], "all").matched[0, 0]
-    # A label on a row that is not a user turn stands at the user turn before it.
+    # A label on another row counts for the user turn before it.
     near = [[max(sum(users[: turn + 1]) - 1, 0) for turn in given] for given in (one, other)]
     for window, count in zip((0, 1, 2), found, strict=True):
         fits = [[abs(a - b) <= window for b in near[1]] for a in near[0]]
@@ -173,18 +173,18 @@ def test_matches_within_a_window_are_a_largest_matching(
 
 
 def test_a_window_counts_user_turns_and_not_rows() -> None:
-    # Rows: user, Listener, Listener, user. The label stands three rows apart, one user turn apart.
+    # Rows: user, Listener, Listener, user. The labels are three rows and one user turn apart.
     far = pair([([1, 0, 0, 0], [0, 0, 0, 1])], asked=[[True, False, False, True]])
     found = measured(far, "labelled")[FIRST]
     assert found["f1"].value == 0
     assert found["within_1"].value == 1
-    # On a Listener row a label stands at the user turn before it.
+    # A label on a Listener row counts for the user turn before it.
     beside = pair([([1, 0, 0, 0], [0, 0, 1, 0])], asked=[[True, False, False, True]])
     assert tally([beside], "labelled").matched[0, 0].tolist() == [1, 1, 1]
     assert tally([beside], "user").matched[0, 0].tolist() == [0, 0, 0]
 
 
-def test_unit_sets_differ_in_the_turns_that_nobody_labelled() -> None:
+def test_unit_sets_differ_only_in_unlabelled_turns() -> None:
     chosen = pair([([1, 0, 0, 4], [1, 0, 2, 0])], asked=[[True, True, True, False]])
     turns = {units: measured(chosen, units)[FIRST]["f1"].turns for units in UNITS}
     assert turns == {"labelled": 3, "user": 3, "all": 4}
@@ -194,7 +194,7 @@ def test_unit_sets_differ_in_the_turns_that_nobody_labelled() -> None:
     assert labelled[ALL_LABELS]["kappa"].value < everything[ALL_LABELS]["kappa"].value
 
 
-def test_intervals_are_those_of_dialogues_drawn_one_by_one() -> None:
+def test_intervals_equal_those_of_resampled_dialogues() -> None:
     chance = random.Random(2)
     dialogues = [
         tuple([chance.choice([0, 0, 1, 2]) for _ in range(6)] for _ in range(2)) for _ in range(30)
@@ -212,7 +212,7 @@ def test_intervals_are_those_of_dialogues_drawn_one_by_one() -> None:
         assert estimate.low <= estimate.value <= estimate.high
 
 
-def test_an_interval_without_width_is_refused() -> None:
+def test_an_interval_of_zero_width_is_undefined() -> None:
     alone = measured(pair([([1, 0, 1], [1, 1, 0])]), draws=50)
     spotless = measured(pair([([1, 0], [1, 0])] * 9), draws=50)
     for found in (alone, spotless):
@@ -220,7 +220,7 @@ def test_an_interval_without_width_is_refused() -> None:
         assert math.isnan(found[ALL_LABELS]["kappa"].low)
 
 
-def test_pairs_are_found_by_team_and_round_and_leave_adjudicators_out() -> None:
+def test_pairs_are_selected_by_team_and_round_without_adjudicators() -> None:
     study = hand_study()
     assert [(p.first, p.second, len(p.dialogues)) for p in pairs(study)] == [
         ("A", "B", 2),
@@ -235,8 +235,8 @@ def test_pairs_are_found_by_team_and_round_and_leave_adjudicators_out() -> None:
         pairs(Annotations.of(study.corpus, kept))
 
 
-def test_jaccard_and_f1_of_a_label_have_wilsons_interval() -> None:
-    # A unit a dialogue, so that no unit depends on another: 4 of 7 agree.
+def test_jaccard_and_f1_of_a_label_have_wilson_intervals() -> None:
+    # One unit per dialogue, so that units are independent: 4 of 7 agree.
     dialogues: Dialogues = [*[([1], [1])] * 4, *[([1], [0])] * 2, ([0], [1])]
     found = measured(pair(dialogues), draws=200)[FIRST]
     low, high = proportion_confint(4, 7, method="wilson")
@@ -244,7 +244,7 @@ def test_jaccard_and_f1_of_a_label_have_wilsons_interval() -> None:
     for name in ("f1", "within_1"):
         ends = (2 * low / (1 + low), 2 * high / (1 + high))
         assert (found[name].low, found[name].high) == pytest.approx(ends)
-    # Annotators who never differ are not certain to agree.
+    # Perfect agreement has an interval, too.
     never = measured(pair([([1], [1])] * 3), draws=200)[FIRST]["jaccard"]
     assert (never.value, never.high) == (1, 1)
     assert never.low == pytest.approx(proportion_confint(3, 3, method="wilson")[0])

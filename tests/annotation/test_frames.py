@@ -1,4 +1,4 @@
-"""A study of four dialogues as data frames: every number counted by hand."""
+"""Agreement and warnings of a small study as data frames, compared with a count by hand."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def study() -> Annotations:
 
 
 def estimate(frame: pd.DataFrame, **wanted: Any) -> pd.Series[Any]:
-    """The only row with these values."""
+    """Returns the only row with these values."""
     for name, value in wanted.items():
         frame = frame[frame[name] == value]
     assert len(frame) == 1
     return frame.iloc[0]
 
 
-def test_rounds_are_kept_apart_or_put_together(study: Annotations) -> None:
+def test_rounds_are_separate_or_pooled(study: Annotations) -> None:
     later = Annotations.of(
         study.corpus,
         (
@@ -50,7 +50,7 @@ def test_rounds_are_kept_apart_or_put_together(study: Annotations) -> None:
     assert together[["low", "high"]].isna().all(axis=None)
 
 
-def test_everybody_has_a_count_of_every_warning(study: Annotations) -> None:
+def test_warnings_name_turn_annotator_and_kind(study: Annotations) -> None:
     moved = [
         Annotation(e.dialogue, e.annotator, e.team, e.round, e.role, (0, SH, 0, SH))
         if (e.dialogue, e.annotator) == ("d0001", "B")

@@ -1,4 +1,4 @@
-"""Departures from the protocol, each with its place."""
+"""Warnings about departures from the annotation protocol."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def warned(*masks: int) -> list[tuple[str, int]]:
         ((SH | ALERT, 0, 0, 0, 0), []),
     ],
 )
-def test_a_warning_is_found_with_its_turn(
+def test_each_departure_from_the_protocol_has_its_turn(
     masks: tuple[int, ...], found: list[tuple[str, int]]
 ) -> None:
     assert warned(*masks) == found

@@ -1,4 +1,4 @@
-"""Fetching the release: the real client against a small Hub on loopback."""
+"""Fetching the release, with the real client and a small Hub on loopback."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def split(text: str) -> bytes:
 
 class Hub(Handler):
     files: ClassVar[dict[str, bytes]] = {}
-    asked: ClassVar[list[str]] = []
+    requested: ClassVar[list[str]] = []
 
     def do_HEAD(self) -> None:
         self.reply()
@@ -45,7 +45,7 @@ class Hub(Handler):
         self.reply()
 
     def reply(self) -> None:
-        self.asked.append(self.path)
+        self.requested.append(self.path)
         prefix = f"/datasets/{REPOSITORY}/resolve/{SHA}/"
         if self.path.startswith(f"/api/datasets/{REPOSITORY}/revision/"):
             siblings = [{"rfilename": name} for name in self.files]
@@ -64,7 +64,7 @@ class Hub(Handler):
 
 @pytest.fixture
 def hub() -> Iterator[Loopback]:
-    Hub.asked = []
+    Hub.requested = []
     Hub.files = {
         f"data/{name}-00000-of-00001.parquet": split(name)
         for name in ("train", "validation", "test")
@@ -74,7 +74,7 @@ def hub() -> Iterator[Loopback]:
 
 
 def fetch(folder: Path, endpoint: str) -> subprocess.CompletedProcess[str]:
-    # In its own process: the client reads its endpoint when it is imported.
+    # In a separate process, because the client reads its endpoint at import.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
     environment |= {
         "HF_ENDPOINT": endpoint,
@@ -91,7 +91,7 @@ def fetch(folder: Path, endpoint: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_all_splits_arrive_and_their_revision_is_pinned(hub: Loopback, tmp_path: Path) -> None:
+def test_all_splits_are_fetched_and_their_revision_is_pinned(hub: Loopback, tmp_path: Path) -> None:
     folder = tmp_path / "release"
     first = fetch(tmp_path, hub.url)
     assert first.returncode == 0, first.stderr
@@ -105,11 +105,11 @@ def test_all_splits_arrive_and_their_revision_is_pinned(hub: Loopback, tmp_path:
         "test.parquet",
         "train.parquet",
     ]
-    Hub.asked = []
+    Hub.requested = []
     again = fetch(tmp_path, hub.url)
     assert again.returncode == 0, again.stderr
-    assert any(path.endswith(f"/revision/{SHA}") for path in Hub.asked)
-    assert not any(path.endswith("/revision/main") for path in Hub.asked)
+    assert any(path.endswith(f"/revision/{SHA}") for path in Hub.requested)
+    assert not any(path.endswith("/revision/main") for path in Hub.requested)
     # A damaged file is refused, and the old one stays.
     Hub.files["data/test-00000-of-00001.parquet"] = split("test")[:100]
     (folder / "REVISION").write_text("main")
@@ -118,8 +118,8 @@ def test_all_splits_arrive_and_their_revision_is_pinned(hub: Loopback, tmp_path:
     assert read_release(release_file("test", folder)).turns[0].text == "test"
 
 
-def test_without_a_network_one_line_says_what_to_do(tmp_path: Path) -> None:
-    # Port 9 (discard) on loopback: nothing listens there.
+def test_the_message_without_a_network_says_what_to_do(tmp_path: Path) -> None:
+    # No server listens at port 9.
     done = fetch(tmp_path, "http://127.0.0.1:9")
     assert done.returncode != 0
     last = done.stderr.strip().splitlines()[-1]

@@ -1,4 +1,4 @@
-"""The last line of a cell is printed by IPython, and what is printed may be published."""
+"""Printed objects have no dialogue text, because outputs of notebooks may be published."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def predictions(private: Corpus, tmp_path: Path) -> Predictions:
     return load_predictions(run(model, private, out=tmp_path), private)
 
 
-def test_what_holds_text_of_a_dialogue_prints_a_short_line_without_it(
+def test_objects_with_dialogue_text_print_one_line_without_it(
     private: Corpus, predictions: Predictions
 ) -> None:
     (dialogue,) = private

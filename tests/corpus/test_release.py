@@ -1,4 +1,4 @@
-"""Reading and writing the release's format, with every quirk that is known."""
+"""Reading and writing the release's format, with its known quirks."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_all_four_formats_give_the_same_turns(tmp_path: Path, ending: str) -> No
     assert corpus.dialogues[1].turns[0].text == 'He said: "User: me"'
 
 
-def test_the_fingerprint_changes_with_a_letter_a_label_or_a_boundary() -> None:
+def test_the_fingerprint_depends_on_texts_labels_and_boundaries() -> None:
     seen = {build_corpus(ROWS, "x").fingerprint}
     for row, change in (
         (0, (0, "Listener: Hi, what brings you here.", "none")),
@@ -99,7 +99,7 @@ def test_a_subset_keeps_rows_and_ids() -> None:
         (6, (0, "no speaker", "none"), "row 6: a dialogue starts with 'no speaker'"),
     ],
 )
-def test_a_row_that_can_not_be_a_turn_is_named(
+def test_an_invalid_row_is_refused_with_its_number(
     row: int, change: tuple[Any, Any, Any], expected: str
 ) -> None:
     rows: list[tuple[Any, Any, Any]] = list(ROWS)
@@ -126,9 +126,9 @@ def test_labels_may_be_missing_or_a_list(cell: object, expected: str) -> None:
     ["user:", "  LISTENER:", "User\uff1a", "\u200bUser:", "\u2067User\u2069:", "User\u00a0:"],
 )
 def test_a_misspelt_speaker_is_refused_by_both_readers(tmp_path: Path, start: str) -> None:
-    said = ["User: Hm.", f"{start} I hurt myself.", "Listener: Thank you."]
-    (tmp_path / "a.txt").write_text("\n".join(said), encoding="utf-8")
-    table = write(tmp_path / "x.jsonl", [(i, text, "alert_past") for i, text in enumerate(said)])
+    texts = ["User: Hm.", f"{start} I hurt myself.", "Listener: Thank you."]
+    (tmp_path / "a.txt").write_text("\n".join(texts), encoding="utf-8")
+    table = write(tmp_path / "x.jsonl", [(i, text, "alert_past") for i, text in enumerate(texts)])
     for read, path, place in ((read_release, table, "row 1"), (read_folder, tmp_path, r"a\.txt:2")):
         with pytest.raises(CorpusError, match=f"{place}: found .*expected 'User:'") as caught:
             read(path)
@@ -147,7 +147,7 @@ def test_a_misspelt_speaker_is_refused_by_both_readers(tmp_path: Path, start: st
         ("us", False),
     ],
 )
-def test_other_texts_start_or_continue_an_utterance(text: str, asked: bool) -> None:
+def test_other_text_starts_or_continues_an_utterance(text: str, asked: bool) -> None:
     corpus = build_corpus([(0, "User: a", "none"), (1, text, "alert_past")], "x")
     assert corpus.turns[1].asked is asked
     assert corpus.turns[1].continues is not asked
@@ -204,7 +204,7 @@ def test_optional_columns_are_read_from_each_format(tmp_path: Path, ending: str)
         ("timing", 1, "", "row 1: timing is '', expected a name.*leave out the column timing"),
     ],
 )
-def test_a_value_that_is_no_name_or_changes_within_a_dialogue_is_refused(
+def test_invalid_or_inconsistent_metadata_are_refused(
     column: str, row: int, value: object, expected: str
 ) -> None:
     cells: list[object] = list(ABOUT[column])
@@ -219,19 +219,21 @@ names = st.text(
     min_size=1,
     max_size=20,
 ).filter(lambda n: n.isprintable() and n[0].isalnum() and n == n.strip())
-# No speaker can begin with a hyphen; what the csv module calls a line end is part of the text.
-said = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20).map(
+# The hyphen prevents that a text starts like a speaker. Line breaks are part of the text.
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20).map(
     lambda text: f"-{text}"
 )
 
 
 @settings(max_examples=40)
 @given(
-    st.lists(st.lists(st.tuples(said, st.integers(0, 0xFFFF)), min_size=1), min_size=1, max_size=4),
+    st.lists(
+        st.lists(st.tuples(texts, st.integers(0, 0xFFFF)), min_size=1), min_size=1, max_size=4
+    ),
     st.lists(st.tuples(names, names, names), min_size=4, max_size=4, unique_by=lambda n: n[0]),
     st.sampled_from([".csv", ".parquet"]),
 )
-def test_a_corpus_is_read_back_with_ids_scenarios_and_timings(
+def test_a_corpus_with_metadata_survives_a_round_trip(
     tmp_path_factory: pytest.TempPathFactory,
     content: list[list[tuple[str, int]]],
     about: list[tuple[str, str, str]],
@@ -256,13 +258,13 @@ def test_a_corpus_is_read_back_with_ids_scenarios_and_timings(
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_half_a_character_is_named_and_nothing_is_written(tmp_path: Path, ending: str) -> None:
+def test_a_lone_surrogate_is_refused_and_nothing_is_written(tmp_path: Path, ending: str) -> None:
     corpus = build_corpus([(0, "User: a", "none"), (1, "User: \ud800", "none")], "x")
     with pytest.raises(CorpusError, match="row 1: the text has half a character"):
         write_release(corpus, tmp_path / f"x{ending}")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_corpus_without_own_ids_is_written_in_the_releases_columns(tmp_path: Path) -> None:
+def test_a_corpus_without_own_ids_is_written_with_the_releases_columns(tmp_path: Path) -> None:
     write_release(build_corpus(ROWS, "x"), tmp_path / "x.parquet")
     assert pq.read_schema(tmp_path / "x.parquet").names == list(COLUMNS)

@@ -1,4 +1,4 @@
-"""Counts of a corpus, counted a second time with plain loops."""
+"""Statistics of a corpus, compared with plain loops."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_statistics_equal_those_of_plain_loops(dialogues: Sequence[Sequence[Row]
 
 @settings(deadline=None, max_examples=20)
 @given(corpora)
-def test_every_label_on_every_row_is_listed_with_its_place(
+def test_every_label_is_listed_with_its_dialogue_turn_and_position(
     dialogues: Sequence[Sequence[Row]],
 ) -> None:
     corpus = build(dialogues)
@@ -105,8 +105,8 @@ def test_every_label_on_every_row_is_listed_with_its_place(
             expected += [(dialogue.id, turn.turn_id, position, n) for n in labels_of(turn.mask)]
     frame = label_frame(corpus)
     place = [None if pd.isna(found) else found for found in frame["position"]]
-    told = zip(frame["dialogue"], frame["turn"], place, frame["label"], strict=True)
-    assert list(told) == expected
+    by_label = zip(frame["dialogue"], frame["turn"], place, frame["label"], strict=True)
+    assert list(by_label) == expected
     for name, stage, kind, state in zip(
         frame["label"], frame["stage"], frame["kind"], frame["temporal"], strict=True
     ):
@@ -119,8 +119,8 @@ def test_every_label_on_every_row_is_listed_with_its_place(
     assert [*each["labels"]] == [*(each["alerts"] + each["confirms"])]
 
 
-def test_the_published_sizes_are_those_of_the_shipped_corpus() -> None:
-    # It was written to have them; as published they are rounded.
+def test_the_shipped_corpus_has_the_published_statistics() -> None:
+    # The published values are rounded.
     found = values(load_corpus("surrogate", "test"))
     stated = {k: v for k, v in published_table().items() if k.startswith("corpus.")}
     for key, entry in stated.items():
@@ -130,19 +130,19 @@ def test_the_published_sizes_are_those_of_the_shipped_corpus() -> None:
     assert len(stated) == 16
 
 
-def test_scenarios_and_timings_are_those_of_the_dialogue_where_they_are_known() -> None:
+def test_scenarios_and_timings_are_listed_if_they_are_known() -> None:
     corpus = build([user(0), user(0, AO), user(SHO)])
-    for silent in (dialogue_frame(corpus), label_frame(corpus)):
-        assert silent[["scenario", "timing"]].isna().all(axis=None)
+    for unknown in (dialogue_frame(corpus), label_frame(corpus)):
+        assert unknown[["scenario", "timing"]].isna().all(axis=None)
     meta = {"scenario": ["S7", "School", "S1"], "timing": ["late", "mid", "first week"]}
     known = replace(corpus, meta=meta)
-    each, told = dialogue_frame(known), label_frame(known)
+    each, by_label = dialogue_frame(known), label_frame(known)
     assert each["scenario"].value_counts(sort=False).to_dict() == {
         "S1": 1, "S2": 0, "S3": 0, "S4": 0, "S5": 0, "S6": 0, "S7": 1, "School": 1,
     }  # fmt: skip
     assert [*each["timing"].cat.categories] == ["early", "mid", "late", "first week"]
-    assert [*told["scenario"]] == ["School", "S1"]
-    assert [*told["timing"]] == ["mid", "first week"]
+    assert [*by_label["scenario"]] == ["School", "S1"]
+    assert [*by_label["timing"]] == ["mid", "first week"]
 
 
 def test_a_corpus_without_dialogues_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""A file that lost something is refused, wherever it was cut; nothing is filled up silently."""
+"""Truncated and damaged files are refused; missing values are never filled in silently."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def in_all_formats() -> dict[str, bytes]:
 
 
 def read_by_csv(content: bytes) -> Corpus:
-    """Builds a corpus from the rows that the module csv finds in a file."""
+    """Builds a corpus from the rows that the csv module reads."""
     table = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""))
     return build_corpus(((row["turn_id"], row["text"], row["labels"]) for row in table), "x")
 
@@ -66,12 +66,12 @@ def cells(corpus: Corpus) -> list[tuple[int, str, int]]:
 
 
 @pytest.mark.parametrize("name", in_all_formats())
-def test_a_file_cut_anywhere_is_refused_or_gives_whole_rows_only(tmp_path: Path, name: str) -> None:
+def test_a_truncated_file_is_refused_or_gives_complete_rows_only(tmp_path: Path, name: str) -> None:
     content = in_all_formats()[name]
     path = tmp_path / name
     path.write_bytes(content)
-    whole = read_release(path)
-    assert cells(whole) == cells(build_corpus(ROWS, "x"))
+    expected_corpus = read_release(path)
+    assert cells(expected_corpus) == cells(build_corpus(ROWS, "x"))
     loaded = 0
     # The footer of a parquet file is at its end.
     for end in range(0, len(content), 9 if name.endswith("parquet") else 1):
@@ -83,20 +83,20 @@ def test_a_file_cut_anywhere_is_refused_or_gives_whole_rows_only(tmp_path: Path,
         loaded += 1
         complete = len(part.turns)
         if name.endswith(".csv"):
-            # A legal file whose last line has no line break: its last field may have been longer.
+            # Without a final line break, the last field may be truncated.
             assert cells(part) == cells(read_by_csv(content[:end])), content[:end]
             complete -= 1
-        assert part.turns[:complete] == whole.turns[:complete], content[:end]
+        assert part.turns[:complete] == expected_corpus.turns[:complete], content[:end]
         for column, values in part.meta.items():
-            assert values[:-1] == whole.meta[column][: len(values) - 1]
-    # A file of lines that stops at the end of one can't be told from a shorter file.
+            assert values[:-1] == expected_corpus.meta[column][: len(values) - 1]
+    # A file of lines that is cut after a line is a valid shorter file.
     assert (loaded > 0) is name.endswith((".csv", "jsonl"))
 
 
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        # The comma is inside the text: `alert_ongoing` would be the labels, and a label lost.
+        # An unquoted comma in the text would shift the fields and lose a label.
         (
             b"0,User: well,alert_ongoing,confirm_SH_ongoing\n",
             "Expected 3 fields in record 2, saw 4",
@@ -108,7 +108,7 @@ def test_a_file_cut_anywhere_is_refused_or_gives_whole_rows_only(tmp_path: Path,
         (b"0,User: a,none\r1", "row 1: the row has 1 fields.*cut off"),
     ],
 )
-def test_a_row_without_exactly_the_headers_fields_is_refused(
+def test_a_row_with_another_number_of_fields_is_refused(
     tmp_path: Path, rows: bytes, expected: str
 ) -> None:
     path = tmp_path / "x.csv"
@@ -117,7 +117,7 @@ def test_a_row_without_exactly_the_headers_fields_is_refused(
         read_release(path)
 
 
-def test_a_column_that_appears_twice_is_refused(tmp_path: Path) -> None:
+def test_a_duplicate_column_is_refused(tmp_path: Path) -> None:
     twice = '"labels": "alert_past", "labels": "none"'
     table = pa.table([["none"], [0], ["User: a"], ["none"]], ["labels", *COLUMNS])
     pq.write_table(table, tmp_path / "x.parquet")
@@ -132,7 +132,7 @@ def test_a_column_that_appears_twice_is_refused(tmp_path: Path) -> None:
             read_release(tmp_path / name)
 
 
-def test_a_label_that_a_json_row_does_not_have_is_refused(tmp_path: Path) -> None:
+def test_a_json_row_without_labels_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     first = {"turn_id": 0, "text": "User: a", "labels": "none"}
     path.write_text(json.dumps([first, {"turn_id": 1, "text": "User: b"}]), encoding="utf-8")
@@ -152,7 +152,7 @@ def test_a_label_that_a_json_row_does_not_have_is_refused(tmp_path: Path) -> Non
     ],
     ids=["large", "lists", "dictionary"],
 )
-def test_parquet_may_store_texts_and_labels_in_several_types(
+def test_parquet_files_may_use_several_types_for_texts_and_labels(
     tmp_path: Path, text: pa.DataType, cells: pa.Array
 ) -> None:
     texts = pa.array(["User: Hi.", "User: Well."], text)
@@ -162,11 +162,11 @@ def test_parquet_may_store_texts_and_labels_in_several_types(
     assert [(t.text, t.mask) for t in corpus.turns] == [("Hi.", 0), ("Well.", 2)]
 
 
-def test_damaged_files_give_one_clear_line(tmp_path: Path) -> None:
+def test_damaged_files_are_refused_in_one_line(tmp_path: Path) -> None:
     text = pa.array([b"User: n\xe9"], pa.binary()).view(pa.string())
     columns = {"turn_id": pa.array([0]), "text": text, "labels": pa.array(["none"])}
     pq.write_table(pa.table(columns), tmp_path / "bytes.parquet")
-    whole = in_all_formats()["table.parquet"]
+    expected_corpus = in_all_formats()["table.parquet"]
     line = b'{"turn_id":0,"text":"User: a","labels":"none"}\n'
     cases: dict[str, tuple[str, bytes | None]] = {
         "absent.csv": ("no such file", None),
@@ -174,7 +174,7 @@ def test_damaged_files_give_one_clear_line(tmp_path: Path) -> None:
         "head.csv": ("there are no rows", HEAD),
         "latin.csv": ("byte .* is not UTF-8", HEAD + "0,User: né,none\n".encode("latin-1")),
         "bytes.parquet": ("byte .* is not UTF-8", None),
-        "cut.parquet": ("not a complete parquet", whole[: len(whole) // 2]),
+        "cut.parquet": ("not a complete parquet", expected_corpus[: len(expected_corpus) // 2]),
         "columns.csv": ("column labels is missing; found turn_id, text", b"turn_id,text\n0,a\n"),
         "x.json": ("not JSON .* line 1 column 4", b"[1,"),
         "x.jsonl": (r"row 1: not JSON that can be read \(Expecting ':'", line + b'{"turn_id"\n'),
@@ -193,7 +193,7 @@ def test_damaged_files_give_one_clear_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["test.parquet", "meta.parquet"])
-def test_a_changed_bit_of_a_shipped_file_is_noticed(
+def test_a_changed_bit_of_a_shipped_file_is_detected(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for file in ("test.parquet", "meta.parquet", "SHA256SUMS"):

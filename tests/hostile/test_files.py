@@ -1,4 +1,4 @@
-"""Damaged corpora and journals are read truly or refused in a line."""
+"""Damaged corpora and journals are read correctly or refused in one line."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _formats(corpus: Corpus, folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".json", ".jsonl"])
-def test_a_damaged_corpus(corpus: Corpus, tmp_path: Path, ending: str) -> None:
+def test_a_damaged_corpus_is_valid_or_refused(corpus: Corpus, tmp_path: Path, ending: str) -> None:
     content = _formats(corpus, tmp_path)[ending]
     path = tmp_path / f"mutant{ending}"
     for rng in cases(ending):
@@ -57,7 +57,7 @@ def test_a_damaged_corpus(corpus: Corpus, tmp_path: Path, ending: str) -> None:
             read.to_frame()
 
 
-def test_a_corpus_of_odd_values(corpus: Corpus, tmp_path: Path) -> None:
+def test_a_corpus_with_unexpected_values_is_read_or_refused(corpus: Corpus, tmp_path: Path) -> None:
     rows = json.loads(_formats(corpus, tmp_path)[".json"])[:12]
     path = tmp_path / "mutant.json"
     for rng in cases("values"):
@@ -70,12 +70,14 @@ def journal(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return run(load_registry()["keyword"], corpus, out=tmp_path_factory.mktemp("j")).read_bytes()
 
 
-def _says(answer: str) -> int:
-    """Reads an answer of the keyword baseline again: labels and nothing else."""
+def _mask_of(answer: str) -> int:
+    """Parses an answer of the keyword baseline, which has only labels."""
     return sum(BITS[name] for name in answer.split("; ") if name != "none")
 
 
-def test_a_damaged_journal(corpus: Corpus, journal: bytes, tmp_path: Path) -> None:
+def test_a_damaged_journal_is_valid_or_refused(
+    corpus: Corpus, journal: bytes, tmp_path: Path
+) -> None:
     path = tmp_path / "j.jsonl"
     path.write_bytes(journal)
     known = {(p.dialogue, p.turn, p.key): p for p in read_journal(path)[1]}
@@ -86,11 +88,13 @@ def test_a_damaged_journal(corpus: Corpus, journal: bytes, tmp_path: Path) -> No
             if found.outcome is Outcome.OK and found.answer == found.answer.strip():
                 original = known.get((found.dialogue, found.turn, found.key))
                 if original is not None and found.answer == original.answer:
-                    assert found.mask == _says(found.answer)
+                    assert found.mask == _mask_of(found.answer)
         attempt(lambda: load_predictions(path, corpus, partial=True))
 
 
-def test_a_journal_of_odd_values(corpus: Corpus, journal: bytes, tmp_path: Path) -> None:
+def test_a_journal_with_unexpected_values_is_read_or_refused(
+    corpus: Corpus, journal: bytes, tmp_path: Path
+) -> None:
     lines = [json.loads(line) for line in journal.splitlines()]
     path = tmp_path / "j.jsonl"
     for rng in cases("journal values"):

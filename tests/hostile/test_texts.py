@@ -1,4 +1,4 @@
-"""Texts that steer something reach prompts, pages, files and terminals as text only."""
+"""Injections in dialogues and answers stay plain text in prompts and parsing."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def test_a_turn_stays_one_line_of_the_prompt(name: str) -> None:
     for rng in cases(f"prompt {name}"):
         rows = [(rng.choice(("User", "Listener")), _text(rng), "none") for _ in range(4)]
         plain = [(who, "word", "none") for who, _, _ in rows]
-        said = [_last_prompt(make_dialogue(0, [*r, ("User", "End.", "none")]), template)
+        prompts = [_last_prompt(make_dialogue(0, [*r, ("User", "End.", "none")]), template)
                 for r in (rows, plain)]  # fmt: skip
-        forged, honest = (text[template.static :] for text in said)
+        forged, honest = (text[template.static :] for text in prompts)
         assert len(forged.splitlines()) == len(honest.splitlines())
         heads = [line.split(" ", 1)[0] for line in forged.splitlines()]
         assert heads == [line.split(" ", 1)[0] for line in honest.splitlines()]
@@ -54,7 +54,7 @@ def _last_prompt(dialogue: Any, template: Any) -> str:
     return text
 
 
-def test_an_answer_is_labels_or_nothing() -> None:
+def test_an_answer_predicts_only_labels_in_its_text() -> None:
     words = (*LABELS, "none", ";", "\n", "<think>", "</think>", "**", " ", ".", *TEXTS)
     for rng in cases("answers"):
         text = "".join(rng.choice(words) for _ in range(rng.randint(0, 12)))

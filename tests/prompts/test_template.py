@@ -1,4 +1,4 @@
-"""Templates are strict about their slots, and what fills a slot is never read again."""
+"""Prompt templates: slots, filling without recursion, and the content of shipped prompts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def own_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("{history} {history} {current_turn}", r"repeats the slot \{history\}"),
     ],
 )
-def test_missing_unknown_and_doubled_slots_are_errors(text: str, message: str) -> None:
+def test_missing_unknown_and_duplicate_slots_are_errors(text: str, message: str) -> None:
     with pytest.raises(RegistryError, match=message):
         parse_template("t", text)
 
@@ -63,7 +63,7 @@ def test_filling_is_plain_concatenation(
     assert filled[: template.static] == before
 
 
-def test_a_template_is_found_by_name_and_a_wrong_name_lists_those_there_are(
+def test_a_template_is_found_by_name_and_a_wrong_name_lists_all(
     own_prompts: Path,
 ) -> None:
     (own_prompts / "mine.txt").write_text("Hi {history}\n{current_turn}\n")
@@ -74,19 +74,19 @@ def test_a_template_is_found_by_name_and_a_wrong_name_lists_those_there_are(
         load_template("turm")
 
 
-def test_a_shipped_name_cannot_be_taken_over(own_prompts: Path) -> None:
+def test_a_shipped_template_cannot_be_overridden(own_prompts: Path) -> None:
     (own_prompts / "turn.txt").write_text("{history}{current_turn}")
     assert template_files()["turn"].parent == SHIPPED
     assert load_template("turn").static > 7000
 
 
-def test_files_that_cannot_be_read_are_clear_errors(own_prompts: Path) -> None:
+def test_a_template_that_is_not_utf8_is_refused(own_prompts: Path) -> None:
     (own_prompts / "bad.txt").write_bytes(b"\xff\xfe{history}{current_turn}")
     with pytest.raises(RegistryError, match="UTF-8"):
         load_template("bad")
 
 
-# ---- What the shipped prompt says ---------------------------------------------------
+# ---- The shipped prompts -------------------------------------------------------------
 
 
 def sections(template: Template) -> dict[str, str]:
@@ -97,7 +97,7 @@ def sections(template: Template) -> dict[str, str]:
 def test_both_layouts_give_the_same_instruction() -> None:
     turn, append = sections(load_template("turn")), sections(load_template("append"))
     same = [name for name in turn if turn[name] == append.get(name)]
-    # Only the examples' frame and the dialogue itself are laid out differently.
+    # Only the layout of the examples and of the dialogue differs.
     assert set(turn) - set(same) == {
         "Examples",
         "Dialogue so far, with your tags (for reference only)",
@@ -108,7 +108,7 @@ def test_both_layouts_give_the_same_instruction() -> None:
 
 
 @pytest.mark.parametrize("name", ["turn", "append"])
-def test_the_prompt_names_every_label_part_and_rule(name: str) -> None:
+def test_the_prompt_has_every_crisis_type_and_rule(name: str) -> None:
     text = load_template(name).text
     for word in (*CRISIS_TYPES, "alert_ongoing", "alert_past", "none", "MODEL_TAG", "C-SSRS"):
         assert re.search(rf"\b{word}\b", text), word
@@ -117,7 +117,7 @@ def test_the_prompt_names_every_label_part_and_rule(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["turn", "append"])
-def test_the_six_examples_obey_the_protocol(name: str) -> None:
+def test_the_six_examples_follow_the_protocol(name: str) -> None:
     text = load_template(name).text
     examples = re.split(r"^Example \d\..*\n", text, flags=re.MULTILINE)[1:]
     assert len(examples) == 6
@@ -128,11 +128,11 @@ def test_the_six_examples_obey_the_protocol(name: str) -> None:
         answer = found[1]
         outcome, mask = read_answer(answer)
         assert outcome == "ok"
-        assert not any(mask & parse(tag) for tag in shown), "nothing is tagged twice"
+        assert not any(mask & parse(tag) for tag in shown), "no label is tagged twice"
         assert set(answer.split("; ")) <= {*LABELS, "none"}
-        # The example has the very layout of a session's own history.
+        # The example has the layout of a session's history.
         lines = re.findall(r"^(User|Listener): (.+)$", example, flags=re.MULTILINE)
-        turns = [Turn(i, i, who, said, 0) for i, (who, said) in enumerate(lines)]
+        turns = [Turn(i, i, who, utterance, 0) for i, (who, utterance) in enumerate(lines)]
         session = Session(Dialogue(0, tuple(turns)), load_template("append"))
         for tag in shown:
             session.answer(Answer(tag))

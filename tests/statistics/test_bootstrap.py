@@ -9,12 +9,12 @@ from cradle_lib.errors import ScoringError
 from cradle_lib.statistics.bootstrap import bootstrap
 
 
-def test_without_draws_there_are_values_and_no_bounds() -> None:
+def test_without_draws_values_have_no_bounds() -> None:
     found = bootstrap(np.eye(3), lambda t: {"sum": t.sum(axis=-1)}, draws=0, seed=0)["sum"]
     assert tuple(found) == pytest.approx((3.0, math.nan, math.nan), nan_ok=True)
 
 
 @pytest.mark.parametrize(("n", "number"), [(0, 5), (3, -1)])
-def test_nothing_to_draw_is_refused(n: int, number: int) -> None:
+def test_empty_data_and_negative_draws_are_refused(n: int, number: int) -> None:
     with pytest.raises(ScoringError, match="at least 1"):
         bootstrap(np.zeros((n, 2)), lambda t: {"sum": t}, draws=number, seed=0)

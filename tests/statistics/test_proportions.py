@@ -1,4 +1,4 @@
-"""Wilson's intervals, against statsmodels and scipy."""
+"""Wilson intervals, compared with statsmodels and SciPy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cradle_lib.statistics.proportions import wilson, wilson_f1
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(0, 20))
-def test_one_occurrence_in_each_dialogue_is_statsmodels_wilson(
+def test_with_one_occurrence_per_dialogue_the_interval_equals_statsmodels(
     right: list[bool], without: int
 ) -> None:
     hits = np.array([*right, *[False] * without], dtype=int)
@@ -24,7 +24,7 @@ def test_one_occurrence_in_each_dialogue_is_statsmodels_wilson(
     assert wilson(hits, of) == pytest.approx(expected, abs=1e-9)
 
 
-def test_the_ends_are_where_a_score_test_just_does_not_reject() -> None:
+def test_the_bounds_are_the_limits_of_a_score_test() -> None:
     def score(p: float) -> float:
         return float(abs(7 / 30 - p) / np.sqrt(p * (1 - p) / 30) - 1.959963984540054)
 
@@ -34,22 +34,22 @@ def test_the_ends_are_where_a_score_test_just_does_not_reject() -> None:
 
 
 def test_occurrences_of_one_dialogue_are_not_independent() -> None:
-    # Ten dialogues with four occurrences each, all right or all wrong: ten, and not forty.
+    # Ten dialogues with four occurrences each, all correct or all wrong, count as ten.
     hits = np.array([4] * 3 + [0] * 7)
     expected = proportion_confint(3, 10, method="wilson")
     assert wilson(hits, np.full(10, 4)) == pytest.approx(expected)
-    # None right: nothing varies, and those of a dialogue count together all the same.
+    # Without variation, the occurrences of a dialogue count as one, too.
     expected = proportion_confint(0, 10, method="wilson")
     assert wilson(np.zeros(10), np.full(10, 4)) == pytest.approx(expected)
 
 
-def test_a_label_that_was_never_found_has_an_interval_with_a_width() -> None:
+def test_a_label_without_true_positives_has_an_interval() -> None:
     tp, errors = np.zeros(600), np.r_[np.ones(4), np.zeros(596)]
     low, high = wilson_f1(tp, errors)
     share = proportion_confint(0, 4, method="wilson")[1]
     assert (low, high) == pytest.approx((0, 2 * share / (1 + share)))
     assert high > 0.5
-    # Every draw of a bootstrap says 0, so that it has nothing to say.
+    # All bootstrap draws are 0, so that the bootstrap has no interval.
     found = bootstrap(
         np.stack([tp, errors], axis=1), lambda t: {"tp": t[..., 0]}, draws=50, seed=0
     )["tp"]

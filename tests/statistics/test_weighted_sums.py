@@ -17,7 +17,7 @@ from cradle_lib.statistics.weighted_sums import (
     swap_weights,
 )
 
-# Sums of these need 16, 32 and 64 bits as whole numbers.
+# Sums with these factors need 16, 32 and 64 bits.
 scale = st.sampled_from([1, 10**4, 10**12])
 rows = npst.arrays(
     np.int64, st.tuples(st.integers(1, 12), st.just(2), st.just(3)), elements=st.integers(-9, 9)
@@ -30,27 +30,27 @@ def drawn(rows: NDArray[np.generic], draws: int, seed: int) -> NDArray[np.float6
 
 @settings(deadline=None, max_examples=100)
 @given(rows, scale, st.integers(0, 99))
-def test_sums_are_those_of_the_dialogues_written_out(
+def test_weighted_sums_equal_sums_over_drawn_dialogues(
     rows: NDArray[np.int64], scale: int, seed: int
 ) -> None:
     n = len(rows)
     found = drawn(rows * scale, 8, seed)
     block = draw_weights(np.random.default_rng(seed), 8, n)
     for total, taken in zip(found, block, strict=True):
-        # Python's own numbers never overflow.
+        # Python's integers never overflow.
         picked = [rows[i].astype(object) * scale for i in np.repeat(np.arange(n), taken)]
         assert (total == sum(picked)).all()
     [swaps] = swap_blocks(n, 8, seed)
     assert np.array_equal(swaps, swap_weights(np.random.default_rng(seed), 8, n))
 
 
-def test_fractions_are_added_up_as_such() -> None:
+def test_fractions_are_summed_without_rounding() -> None:
     rows = np.random.default_rng(1).integers(0, 9, size=(20, 3))
     assert drawn(rows / 8, 30, 1) == pytest.approx(drawn(rows, 30, 1) / 8, abs=1e-12)
-    # Columns of whole numbers beside columns of fractions.
+    # Columns of integers and columns of fractions in one array.
     mixed = np.concatenate([rows / 8, rows], axis=1)
-    whole = np.tile(drawn(rows, 30, 1), 2) / np.repeat([8, 1], 3)
-    assert drawn(mixed, 30, 1) == pytest.approx(whole, abs=1e-12)
+    expected = np.tile(drawn(rows, 30, 1), 2) / np.repeat([8, 1], 3)
+    assert drawn(mixed, 30, 1) == pytest.approx(expected, abs=1e-12)
 
 
 def swapped(rows: NDArray[np.int64], number: int, seed: int) -> Iterator[NDArray[np.int64]]:
@@ -58,7 +58,7 @@ def swapped(rows: NDArray[np.int64], number: int, seed: int) -> Iterator[NDArray
 
 
 @pytest.mark.parametrize("blocks", [draw_blocks, swapped])
-def test_sums_depend_neither_on_the_number_of_draws_nor_on_the_blocks(
+def test_sums_do_not_depend_on_the_number_of_draws_or_the_block_size(
     blocks: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert callable(blocks)
@@ -75,8 +75,8 @@ def test_sums_depend_neither_on_the_number_of_draws_nor_on_the_blocks(
     resampling._cached.cache_clear()
 
 
-def test_the_draws_of_a_seed_are_those_of_earlier_versions() -> None:
-    # Whoever repeats a published interval needs the same draws: written down once, by hand.
+def test_the_draws_of_a_seed_do_not_change_between_versions() -> None:
+    # Reproducing a published interval needs the same draws, which are specified here.
     block = draw_weights(np.random.default_rng(0), 2, 6)
     picks = np.random.default_rng(0).integers(0, 6, size=(2, 6))
     assert block.tolist() == [[int((row == i).sum()) for i in range(6)] for row in picks]
