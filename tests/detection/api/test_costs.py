@@ -63,7 +63,7 @@ def test_the_upper_bound_of_the_cost_follows_from_the_bytes_of_prompts(corpus: C
     prices = {"GPT-5.1": (1.25, 10), "Claude-4.5-Sonnet": (3.75, 15), "Gemini-3-Flash": (0.5, 3)}
     for system, (prompt, answer) in prices.items():
         expected = (tokens * prompt + 6 * 256 * answer) / 1e6
-        assert frame.loc[system, "highest_call_cost"] == pytest.approx(expected)
+        assert frame.loc[system, "highest_cost"] == pytest.approx(expected)
     # Four bytes per token, ten tokens per answer, and "none" as every earlier answer.
     sessions = [Session(dialogue, load_template("turn")) for dialogue in corpus]
     total = 0
@@ -75,7 +75,7 @@ def test_the_upper_bound_of_the_cost_follows_from_the_bytes_of_prompts(corpus: C
     assert frame.loc["GPT-5.1", "usual_cost"] == pytest.approx(expected)
     assert frame["source"].str.startswith("https://").all()
     [bare] = estimate_costs(corpus, ["keyword"]).to_dict("records")
-    assert (bare["calls"], math.isnan(bare["highest_call_cost"])) == (6, True)
+    assert (bare["calls"], math.isnan(bare["highest_cost"])) == (6, True)
 
 
 @pytest.mark.usefixtures("home")
