@@ -15,7 +15,7 @@ from typing import Final
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.load import load_corpus
-from cradle_lib.detection.journal import journal_files, journal_path, made_runs
+from cradle_lib.detection.journal import journal_files, journal_path, list_runs
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.registry import load_registry, resolve
@@ -82,15 +82,15 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
         aligned to its part of the corpus.
 
     Raises:
-        JournalError: If a named model or the whole default set has no journal, or if a journal does
-            not fit the corpus.
+        NoRunError: If a named model has no run, or no model of the default set has one.
+        JournalError: If a journal does not fit the corpus.
     """
     registry = load_registry()
     if models:
         named = [resolve(name, registry) for name in models]
         return [load_run(entry, corpus, partial=True) for entry in named]
     # Functions and specs have no entry.
-    made = made_runs(paths.RUNS)
+    made = list_runs(paths.RUNS)
     own = [name for name in sorted(made) if name not in registry and corpus.name in made[name]]
     own = [name for name in own if name != paths.TEMPLATE_RUN]
     journals = [find_journal(entry, corpus) for entry in registry.values() if entry.default]
@@ -131,9 +131,9 @@ def dev_runs(runs: Sequence[Predictions], corpus: str) -> list[Predictions]:
 
 
 def repeated_runs(corpus: Corpus) -> dict[str, list[Predictions]]:
-    """Loads repeated runs of a system, which differ only in their seeds.
+    """Loads the repeated runs of each system, which differ only in their seeds.
 
-    Each was written by ``cradle infer --out runs/repeats/SYSTEM/SEED``.
+    Each run was written by ``cradle infer --out runs/repeats/SYSTEM/SEED``.
 
     Args:
         corpus: The corpus of the runs, or the corpus that they are a sample of.

@@ -33,7 +33,7 @@ from cradle_lib import paths, strict_json
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.model import Model, faults
 from cradle_lib.detection.parsing import Outcome, read_answer
-from cradle_lib.detection.session import Circumstances, Prediction
+from cradle_lib.detection.session import Metadata, Prediction
 from cradle_lib.errors import CorpusError, JournalError, RegistryError
 from cradle_lib.files import visible_files
 from cradle_lib.labels import format_mask, parse
@@ -45,7 +45,7 @@ _SYNC_SECONDS: Final = 1.0
 _START: Final = b'{"record": {'
 _PREDICTION: Final = TypeAdapter(Prediction)
 _FIELDS: Final = ("dialogue", "turn", "key", "answer", "labels", "outcome", "reason")
-_CIRCUMSTANCES: Final = tuple(f.name for f in fields(Circumstances) if f.name != "error")
+_METADATA: Final = tuple(f.name for f in fields(Metadata) if f.name != "error")
 # Fields that are written only if they are set: most engines do not use them.
 _OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "ending"})
 
@@ -158,7 +158,7 @@ def read_answers(path: Path) -> tuple[Record, list[Prediction]]:
 
 def to_line(prediction: Prediction) -> dict[str, Any]:
     """Converts a prediction into the JSON object of its line."""
-    line = {name: getattr(prediction, name, None) for name in (*_FIELDS, *_CIRCUMSTANCES)}
+    line = {name: getattr(prediction, name, None) for name in (*_FIELDS, *_METADATA)}
     line |= {"labels": format_mask(prediction.mask), "seconds": round(prediction.seconds, 4)}
     return {
         name: value
@@ -355,7 +355,7 @@ def journal_files(path: Path) -> list[Path]:
     return [file for _, file in sorted(shards)] or [path]
 
 
-def made_runs(*folders: Path) -> dict[str, list[str]]:
+def list_runs(*folders: Path) -> dict[str, list[str]]:
     """Lists the runs in some folders without reading them; a run may be unfinished.
 
     Returns:

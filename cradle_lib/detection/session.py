@@ -87,7 +87,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
+class Metadata:
     """Metadata of an answer, as far as the engine reports them.
 
     Attributes:
@@ -116,7 +116,7 @@ class Circumstances:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Circumstances):
+class Answer(Metadata):
     """The answer that an engine gives to one question.
 
     Attributes:
@@ -137,7 +137,7 @@ class Answer(Circumstances):
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction(Circumstances):
+class Prediction(Metadata):
     """The answer to one user turn with its labels: one line of a journal.
 
     Attributes:
@@ -166,7 +166,7 @@ class Prediction(Circumstances):
         """Makes the prediction of a question; parses the answer, unless its outcome is set."""
         outcome, mask = (answer.outcome, 0) if answer.outcome else read_answer(answer.text)
         own = (prompt.dialogue, prompt.turn, prompt.key, answer.text, mask, outcome, answer.reason)
-        return cls(*own, **{f.name: getattr(answer, f.name) for f in fields(Circumstances)})
+        return cls(*own, **{f.name: getattr(answer, f.name) for f in fields(Metadata)})
 
     def __repr__(self) -> str:
         """Shows the turn and the labels, and not the answer, which may quote the dialogue."""
@@ -236,9 +236,9 @@ class Session:
             if turn.continues:
                 continue
             current = neutralise(self.dialogue.utterance(turn))
-            said = f"{turn.speaker}: {current}"
+            line = f"{turn.speaker}: {current}"
             if not turn.asked:
-                lines.append(said)
+                lines.append(line)
                 continue
             before = "\n".join(lines)
             # If a template shows the current turn first, the history has no fixed offset.
@@ -247,7 +247,7 @@ class Session:
             prompt = Prompt(
                 dialogue=self.dialogue.id,
                 turn=turn.turn_id,
-                text=template.fill(history=before, current_turn=said),
+                text=template.fill(history=before, current_turn=line),
                 static=template.static,
                 current=current,
                 tagged=tagged,
@@ -260,7 +260,7 @@ class Session:
             else:
                 self.taken.append(prediction)
             self.remaining -= 1
-            lines.append(said)
+            lines.append(line)
             if history != "none":
                 shown = turn.mask if history == "gold" else prediction.mask
                 tagged |= shown

@@ -41,7 +41,7 @@ def stored_answers(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
           name; ``dialogue`` (str) and ``turn`` (int): the turn's id.
         - ``question`` (str): hash of the whole question; equal only for the same question.
         - ``outcome`` (str): ``ok``, ``unparsed``, ``refused`` or ``failed``; ``predicted`` (str):
-          labels joined by ``; ``, or ``none``; ``answer`` (str): the raw text.
+          labels joined by ``; ``, ``none`` or ``unusable answer``; ``answer`` (str): the raw text.
         - ``tokens_in``, ``tokens_cached``, ``tokens_written``, ``tokens_out`` (Int64): tokens of
           the prompt, of these the tokens read from a cache and written to one, and tokens of the
           answer; missing if unknown.

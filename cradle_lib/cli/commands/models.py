@@ -8,7 +8,7 @@ from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import print_json, print_table
 from cradle_lib.detection import load_registry
-from cradle_lib.detection.journal import made_runs
+from cradle_lib.detection.journal import list_runs
 
 
 def models(as_json: opt.Json = False) -> None:
@@ -17,7 +17,7 @@ def models(as_json: opt.Json = False) -> None:
     Unfinished runs are included. History settings other than the paper's are shown.
     """
     registry = load_registry()
-    made = made_runs(paths.SHIPPED_RUNS, paths.RUNS)
+    made = list_runs(paths.SHIPPED_RUNS, paths.RUNS)
     known: list[dict[str, Any]] = [
         {name: getattr(model, name) for name in ("id", "name", "group", "engine", "default")}
         | {"runs": made.pop(model.id, [])}

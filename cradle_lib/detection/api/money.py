@@ -247,7 +247,7 @@ def estimate_costs(
         - ``highest_cost`` (float): dollars if each byte of a prompt is a token, nothing is read
           from a cache, and every answer reaches its limit.
 
-        Columns of prices and costs are missing values for a model without prices.
+        The columns of prices and costs are empty for a model without prices.
 
     Raises:
         RegistryError: If there is no such model or prompt template.

@@ -1,9 +1,9 @@
 """The keyword baseline: an editable lexicon, with rules for negation and for other persons.
 
-Sentences are split into clauses. A phrase counts only if its clause states it of the user: not
-after a negation, not in a hypothetical, and not with another person as its subject. Time
-expressions in the sentence select the state; ongoing takes precedence. A label that the history
-already shows is not predicted again.
+Sentences are split into clauses. A phrase counts only if its clause is about the user: not after a
+negation, not in a hypothetical, and not with another person as its subject. Time expressions in the
+sentence select the state; ongoing takes precedence. A label that the history already shows is not
+predicted again.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Keyword(Sequential):
         return any(self._is_about_user(clause, match) for match in matches)
 
     def _is_about_user(self, clause: str, match: re.Match[str]) -> bool:
-        """Whether the clause states the phrase of the user, as a fact."""
+        """Whether the clause says the phrase about the user, as a fact."""
         before = clause[: match.start()]
         reach = " ".join(_WORD.findall(before)[-REACH:])
         if self._patterns["negation"].search(reach):

@@ -30,8 +30,8 @@ class TfidfHistory(Learner):
         """Predicts the labels of the current turns from the turns and their histories."""
         current, before, linear = self._fitted
         words = current.transform([prompt.current for prompt in prompts])
-        said = before.transform([_said_before(prompt) for prompt in prompts])
-        return linear.predict(_joined(words, said, [prompt.tagged for prompt in prompts]))
+        earlier = before.transform([_earlier_turns(prompt) for prompt in prompts])
+        return linear.predict(_joined(words, earlier, [prompt.tagged for prompt in prompts]))
 
     @cached_property
     def _fitted(self) -> tuple[Any, Any, Linear]:
@@ -44,13 +44,13 @@ class TfidfHistory(Learner):
         current, before = make_vectorizer(), make_vectorizer()
         matrix = _joined(
             current.fit_transform([prompt.current for prompt in prompts]),
-            before.fit_transform([_said_before(prompt) for prompt in prompts]),
+            before.fit_transform([_earlier_turns(prompt) for prompt in prompts]),
             [prompt.tagged for prompt in prompts],
         )
         return current, before, fit_labels(matrix, masks)
 
 
-def _said_before(prompt: Prompt) -> str:
+def _earlier_turns(prompt: Prompt) -> str:
     lines = prompt.history.splitlines()
     return "\n".join(line for line in lines if not line.startswith(f"{TAG}:"))
 

@@ -75,9 +75,9 @@ class Chat:
 
     @cached_property
     def _in_parts(self) -> bool:
-        """Whether the template expects a list of parts, as those of multimodal models do.
+        """Whether the template expects a text as a list of parts, as in multimodal models.
 
-        Some of these silently leave out a plain text.
+        Some of these templates silently leave out plain text.
         """
         problem = ""
         for in_parts in (False, True):

@@ -100,14 +100,14 @@ class GrammarState:
         Returns:
             The tokens taken; empty if the answer ends here.
         """
-        chances = torch.log_softmax(logits, -1)
+        scores = torch.log_softmax(logits, -1)
         tokens = list(dict.fromkeys(ids[0] for ids, _ in self.ahead))
-        branches = dict(zip(tokens, chances[tokens].tolist(), strict=True))
+        branches = dict(zip(tokens, scores[tokens].tolist(), strict=True))
         transitions: dict[int | None, float] = {}
-        named = {self._grammar.text(token): chance for token, chance in branches.items()}
+        named = {self._grammar.text(token): score for token, score in branches.items()}
         if self.complete:
             # Inserted first, so that the answer ends if two transitions are equally likely.
-            transitions[None] = named[END] = float(torch.logsumexp(chances[self._grammar.ends], -1))
+            transitions[None] = named[END] = float(torch.logsumexp(scores[self._grammar.ends], -1))
         self.choices.append(named)
         if len(self.choices) == 1:
             # The stored log-probabilities do not include the bias.

@@ -85,12 +85,12 @@ def sampling_seed(seed: int | None, prompt: Prompt) -> int:
     return int(hashlib.sha256(f"{seed or 0} {prompt.key}".encode()).hexdigest()[:15], 16)
 
 
-def draw(logits: torch.Tensor, temperature: float, chance: torch.Generator) -> int:
+def draw(logits: torch.Tensor, temperature: float, generator: torch.Generator) -> int:
     """Draws a token as ``generate`` does with the same seed on a CPU.
 
     The logits have shape (vocabulary,); the temperature is above 0.
     """
     import torch
 
-    chances = torch.softmax(logits.cpu() / temperature, -1)
-    return int(torch.multinomial(chances, 1, generator=chance))
+    probabilities = torch.softmax(logits.cpu() / temperature, -1)
+    return int(torch.multinomial(probabilities, 1, generator=generator))

@@ -104,10 +104,10 @@ class Local:
         """
         texts = []
         for prompt in prompts:
-            static, said = prompt.text[: prompt.static], prompt.text[prompt.static :]
+            static, rest = prompt.text[: prompt.static], prompt.text[prompt.static :]
             # Sessions break up the control tokens of common formats in the prompts of all models.
-            said = self.chat.special.sub(lambda token: f"{token[0][0]} {token[0][1:]}", said)
-            texts.append(static + said)
+            rest = self.chat.special.sub(lambda token: f"{token[0][0]} {token[0][1:]}", rest)
+            texts.append(static + rest)
         if self.tokenizer.chat_template:
             chats = [self.chat.messages(text) for text in texts]
             found = self.chat.render(chats, add_generation_prompt=True, return_dict=True)
