@@ -81,12 +81,12 @@ def tls_context(base: str, proxy: str | None) -> ssl.SSLContext:
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         return httpx2.create_ssl_context()
-    except OSError as error:  # Errors of OpenSSL are among them.
+    except OSError as error:  # OpenSSL's errors are OSErrors.
         named = [
             f"{name} names {os.environ[name]!r}" for name in _CERTIFICATES if os.environ.get(name)
         ]
         raise EngineError(
             f"certificates can't be loaded ({error.strerror or error}). In the environment, "
-            f"{' and '.join(named) or 'nothing names them'}. Set SSL_CERT_FILE to a file of "
+            f"{' and '.join(named) or 'neither SSL_CERT_FILE nor SSL_CERT_DIR is set'}. Set SSL_CERT_FILE to a file of "
             "certificates in PEM format, or unset it."
         ) from None
