@@ -85,8 +85,8 @@ def tls_context(base: str, proxy: str | None) -> ssl.SSLContext:
         named = [
             f"{name} names {os.environ[name]!r}" for name in _CERTIFICATES if os.environ.get(name)
         ]
+        variables = " and ".join(named) or f"neither {' nor '.join(_CERTIFICATES)} is set"
         raise EngineError(
             f"certificates can't be loaded ({error.strerror or error}). In the environment, "
-            f"{' and '.join(named) or 'neither SSL_CERT_FILE nor SSL_CERT_DIR is set'}. Set SSL_CERT_FILE to a file of "
-            "certificates in PEM format, or unset it."
+            f"{variables}. Set SSL_CERT_FILE to a file of certificates in PEM format, or unset it."
         ) from None
