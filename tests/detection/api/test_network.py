@@ -96,7 +96,7 @@ def test_an_unsupported_proxy_is_refused_before_anything_is_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("all_proxy", "socks5://me:secret-word@proxy.example:1080")
-    with pytest.raises(EngineError, match=r"socks5://proxy\.example:1080, is not of the") as fault:
+    with pytest.raises(EngineError, match=r"socks5://proxy\.example:1080, is neither an") as fault:
         make_remote(remote_model("openai"))
     assert "secret-word" not in str(fault.value)
     make_remote(make_model("openai", "http://127.0.0.1:9"))
