@@ -15,7 +15,7 @@ DIALOGUE = "0,User: I have been hurting myself again.,confirm_SH_ongoing\n1,User
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
-    """Three dialogues, the same one each time."""
+    """A corpus of three equal dialogues."""
     path = tmp_path / "tiny.csv"
     path.write_text("turn_id,text,labels\n" + 3 * DIALOGUE, encoding="utf-8")
     return path
@@ -23,15 +23,15 @@ def tiny(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cradle(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cradle:
-    """Runs the whole program in this process, where every warning is an error."""
+    """A function that runs the whole program in this process, where warnings are errors."""
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
         monkeypatch.setattr(sys, "argv", ["cradle", *map(str, words)])
         with pytest.raises(SystemExit) as ended:
             main()
-        said = capsys.readouterr()
+        captured = capsys.readouterr()
         code = int(ended.value.code or 0)
-        return subprocess.CompletedProcess(words, code, said.out, said.err)
+        return subprocess.CompletedProcess(words, code, captured.out, captured.err)
 
     return run

@@ -1,4 +1,4 @@
-"""The command line in the process of the tests."""
+"""Runs commands in the process of the tests."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from cradle_lib.cli.main import app
 
 
 def invoke(*words: str | Path) -> Result:
-    """Runs ``cradle`` on a wide terminal; an error of the project is the result's exception."""
+    """Runs ``cradle`` on a wide terminal; a CradleError is the result's ``exception``."""
     return CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "200"})

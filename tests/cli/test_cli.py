@@ -1,4 +1,4 @@
-"""The commands, called as a user types them."""
+"""The commands ``infer``, ``score``, ``join`` and ``data check``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def own(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def infer(own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Infer:
-    """Runs ``cradle infer`` with a model that answers the first turn, and all later ones."""
+    """A function that runs ``cradle infer`` with answers to first and later turns."""
 
     def infer(first: Answer, later: Answer, *arguments: str | Path) -> Any:
         monkeypatch.setattr(
@@ -57,7 +57,7 @@ def journal(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("first", "later", "status", "told"),
+    ("first", "later", "status", "expected"),
     [
         (Answer("none"), Answer("none"), 0, "3 ok, 0 unparsed, 0 refused, 0 failed."),
         (Answer("Hm."), Answer("Hm."), 1, "0 ok, 3 unparsed, 0 refused, 0 failed."),
@@ -67,11 +67,11 @@ def journal(tmp_path: Path) -> Path:
     ],
 )
 def test_a_run_prints_its_outcomes_and_the_next_command(
-    infer: Infer, first: Answer, later: Answer, status: int, told: str
+    infer: Infer, first: Answer, later: Answer, status: int, expected: str
 ) -> None:
     done = infer(first, later)
     assert done.exit_code == status, done.output
-    assert told in done.stdout
+    assert expected in done.stdout
     if later is FAILED:
         assert "The same command repeats the failed questions." in done.stderr
         assert "HTTP 500" in done.stderr
@@ -79,10 +79,10 @@ def test_a_run_prints_its_outcomes_and_the_next_command(
         words = shlex.split(done.stdout.partition("Next: cradle ")[2])
         scored = invoke(*words, "--draws", "5")
         assert scored.exit_code == 0, scored.exception
-        assert ("needed cleaning" in scored.stdout) is ("cleaning" in told)
+        assert ("needed cleaning" in scored.stdout) is ("cleaning" in expected)
 
 
-def test_the_next_command_after_shards_or_a_part_works(infer: Infer, journal: Path) -> None:
+def test_the_suggested_command_after_shards_works(infer: Infer, journal: Path) -> None:
     for shard in ("0/2", "1/2"):
         done = infer(Answer("none"), Answer("none"), "--shard", shard)
         assert "Next, when all 2 shards are made: cradle score" in done.stdout
@@ -114,8 +114,8 @@ def test_every_convention_can_be_chosen_and_is_in_the_signature(
         [row] = [row for row in turn["scores"] if row["score"] == "exact_match"]
         return row["value"], turn["signature"]
 
-    # Two of three turns were answered with `none`; both of them have no gold label. The
-    # unreadable answer has one, so that only leaving it out changes the score.
+    # Two turns without gold labels are answered with `none`. The unusable answer is to a turn with
+    # a gold label, so that only excluding it changes the score.
     assert exact_match()[0] == pytest.approx(2 / 3)
     excluded, signature = exact_match("unparsed=exclude", "empty_jaccard=0")
     assert excluded == 1.0
@@ -130,7 +130,7 @@ def test_every_convention_can_be_chosen_and_is_in_the_signature(
         assert message in str(done.exception)
 
 
-def test_the_surrogates_test_split_has_all_published_counts() -> None:
+def test_data_check_finds_all_published_counts_in_the_surrogate() -> None:
     done = invoke("data", "check", "data/surrogate/test.parquet")
     assert done.exit_code == 0, done.output
     assert "All counts are those of the published test split." in done.stdout
@@ -140,7 +140,7 @@ def test_the_surrogates_test_split_has_all_published_counts() -> None:
     assert len(published_label_counts()) == len(labels.LABELS)
 
 
-def test_another_corpus_is_counted_and_compared_only_if_asked(own: Path) -> None:
+def test_data_check_compares_other_corpora_with_the_paper_only_on_request(own: Path) -> None:
     done = invoke("data", "check", own)
     assert done.exit_code == 0, done.output
     assert "published" not in done.stdout.lower()

@@ -1,4 +1,4 @@
-"""``cradle compare``, as a user types it."""
+"""The command ``cradle compare``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def journals(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     return made
 
 
-def test_runs_are_compared(corpus: Path, journals: dict[str, Path]) -> None:
+def test_a_comparison_prints_differences_verdicts_and_signatures(
+    corpus: Path, journals: dict[str, Path]
+) -> None:
     pair = (journals["always-none"], journals["keyword"], "--corpus", corpus, *QUICK)
     done = cradle(*pair)
     assert done.exit_code == 0, done.output
@@ -60,11 +62,11 @@ def test_runs_are_compared(corpus: Path, journals: dict[str, Path]) -> None:
     rows = read["differences"]
     turn = next(d for d in rows if (d["level"], d["score"]) == ("turn", "micro_f1"))
     assert (turn["baseline_score"], turn["own_score"]) == (0.0, 1.0)
-    # Every swap of all dialogues is as extreme; of 199 seeded ones none is.
+    # None of the 199 seeded permutations is as extreme as the difference.
     assert turn["p"] == 1 / 200
 
 
-def test_a_part_is_compared_over_the_common_dialogues_only_if_asked(
+def test_runs_with_different_dialogues_are_compared_only_with_common(
     corpus: Path, journals: dict[str, Path]
 ) -> None:
     both = (journals["always-none"], journals["part"], "--corpus", corpus, *QUICK)
@@ -78,7 +80,7 @@ def test_a_part_is_compared_over_the_common_dialogues_only_if_asked(
     assert "insufficient" in done.stdout
 
 
-def test_stored_runs_are_named_by_their_model_and_an_id_is_never_a_path(
+def test_stored_runs_are_selected_by_model_id_even_if_a_file_has_that_name(
     corpus: Path, journals: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paths, "RUNS", journals["keyword"].parent.parent)

@@ -1,4 +1,4 @@
-"""What a command prints steers no terminal; names with markup are printed as they are."""
+"""Output of commands: escape sequences, long texts, tables, and names with markup."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def test_control_characters_are_escaped_and_long_texts_are_truncated(
     assert len(shown.err) < 3_000
 
 
-def test_an_argument_with_escapes_is_quoted_without_them(cradle: Cradle) -> None:
+def test_escape_sequences_in_an_argument_are_escaped_in_messages(cradle: Cradle) -> None:
     done = cradle("data", "check", "\x1b]0;t\x07 [red].csv")
     assert done.returncode == 2
     assert done.stderr == "error: \\x1b]0;t\\x07 [red].csv: no such file. Check the path.\n"
 
 
-def test_no_cell_of_a_table_is_wrapped_or_cut(
+def test_cells_of_tables_are_neither_wrapped_nor_truncated(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(out, "width", 40)
@@ -43,7 +43,7 @@ def test_no_cell_of_a_table_is_wrapped_or_cut(
     assert [cell.strip() for cell in lines[-2].split("  ")] == [long, "1,234", long]
 
 
-def test_names_with_brackets_are_printed_as_they_are(
+def test_names_with_markup_are_printed_unchanged(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries = {m.id: m.model_copy(update={"name": NAME}) for m in load_registry().values()}
@@ -58,5 +58,5 @@ def test_names_with_brackets_are_printed_as_they_are(
         assert str(made[-1]) in done.stdout
     assert NAME in invoke("score", made[1], "--corpus", corpus, "--draws", "5").stdout
     compared = invoke("compare", *made, "--corpus", corpus, "--permutations", "5")
-    # Two runs with one name are called by their files.
+    # Runs with equal names are named by their files.
     assert f"Against {made[0]}" in compared.stdout

@@ -1,4 +1,4 @@
-"""From a file of one's own to predictions, on the command line."""
+"""Commands on a user's own file: conversion, predictions without gold labels, and a bundle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def chat(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_is_converted_and_its_understanding_printed(chat: Path, tmp_path: Path) -> None:
+def test_a_file_is_converted_and_its_interpretation_is_printed(chat: Path, tmp_path: Path) -> None:
     out = tmp_path / "corpus.csv"
     done = invoke("data", "convert", chat, "--out", out)
     assert done.exit_code == 0, done.output
@@ -41,7 +41,7 @@ def test_a_file_is_converted_and_its_understanding_printed(chat: Path, tmp_path:
     assert "--user NAME" in str(refused.exception)
 
 
-def test_without_gold_labels_the_predictions_are_counted(chat: Path, tmp_path: Path) -> None:
+def test_without_gold_labels_score_counts_the_predictions(chat: Path, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.csv"
     invoke("data", "convert", chat, "--out", corpus)
     invoke("infer", "--model", "keyword", "--corpus", corpus, "--out", tmp_path / "runs")
@@ -51,7 +51,7 @@ def test_without_gold_labels_the_predictions_are_counted(chat: Path, tmp_path: P
     assert "there is nothing to score against" in done.stdout
     assert "F1" not in done.stdout
     content = json.loads(invoke("score", journal, "--corpus", corpus, "--json").stdout)
-    # Counted from the journal by hand.
+    # Recounted from the journal.
     lines = [json.loads(line) for line in journal.read_text().splitlines()[1:]]
     answers = [[] if line["labels"] == "none" else line["labels"].split("; ") for line in lines]
     assert len(answers) == content["turns"] == content["of_turns"] == 3

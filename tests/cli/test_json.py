@@ -1,4 +1,4 @@
-"""Every command that prints numbers prints them as JSON too."""
+"""JSON output, number of options, and help of commands."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cradle_lib.detection import read_journal
 
 from .in_process import invoke
 
-#: What they print is text, a place, or the progress of what they do; `cluster` takes the options
-#: of `infer`.
+#: Commands without `--json`: they print texts, paths or progress. `cluster` passes options to
+#: `infer`.
 WITHOUT = {
     "annotate export",
     "cluster",
@@ -37,17 +37,17 @@ def commands(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, An
             yield " ".join((*before, name)), command
 
 
-def test_a_command_prints_json_or_no_numbers_and_has_at_most_ten_options() -> None:
+def test_commands_with_numbers_have_json_and_no_command_has_over_ten_options() -> None:
     found = dict(commands(typer.main.get_command(app)))  # type: ignore[arg-type]
-    silent = {
+    without_json = {
         name
         for name, command in found.items()
         if not any("--json" in parameter.opts for parameter in command.params)
     }
-    assert silent == WITHOUT
-    # A number of anything is written with marks between its thousands.
-    told = {name: inspect.getsource(found[name].callback) for name in silent}
-    assert [name for name, source in told.items() if ":," in source] == []
+    assert without_json == WITHOUT
+    # Numbers are formatted with `:,`, so commands without `--json` must not contain it.
+    sources = {name: inspect.getsource(found[name].callback) for name in without_json}
+    assert [name for name, source in sources.items() if ":," in source] == []
     options = {
         name: [one.name for one in command.params if one.param_type_name == "option"]
         for name, command in found.items()
@@ -56,19 +56,19 @@ def test_a_command_prints_json_or_no_numbers_and_has_at_most_ten_options() -> No
 
 
 def test_help_lists_every_command_and_every_exit_status() -> None:
-    said = " ".join(invoke().output.split())
+    help_text = " ".join(invoke().output.split())
     assert len(CORE) <= 12
-    assert all(name.split()[0] in said for name, _ in commands(typer.main.get_command(app)))  # type: ignore[arg-type]
+    assert all(name.split()[0] in help_text for name, _ in commands(typer.main.get_command(app)))  # type: ignore[arg-type]
     for status in (
         "0 for success",
         "; 1 if a command",
         "; 2 if a command could not",
         "; 130 if interrupted",
     ):
-        assert status in said
+        assert status in help_text
 
 
-def test_what_is_printed_is_json_and_nothing_else(tiny: Path, tmp_path: Path) -> None:
+def test_json_output_has_no_other_text(tiny: Path, tmp_path: Path) -> None:
     def cradle(*words: str | Path) -> Any:
         done = invoke(*words, "--json")
         assert done.exit_code == 0, (done.output, done.exception)
@@ -84,10 +84,10 @@ def test_what_is_printed_is_json_and_nothing_else(tiny: Path, tmp_path: Path) ->
     cost = cradle("estimate", "--model", "gpt-5.1", "--corpus", tiny)
     assert cost["calls"] == 6
     assert 0 < cost["usual_cost"] < cost["highest_cost"] < 1
-    said = tmp_path / "said"
-    said.mkdir()
-    (said / "one.txt").write_text("User: Hello.\nListener: Hi.\n", encoding="utf-8")
-    collected = cradle("annotate", "collect", said, "--out", tmp_path / "mine.csv")
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "one.txt").write_text("User: Hello.\nListener: Hi.\n", encoding="utf-8")
+    collected = cradle("annotate", "collect", folder, "--out", tmp_path / "mine.csv")
     assert (collected["dialogues"], collected["turns"]) == (1, 2)
     listed = {model["id"]: model["runs"] for model in cradle("models")["models"]}
     assert "surrogate-test" in listed["smollm2-135m"]

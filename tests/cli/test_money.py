@@ -1,4 +1,4 @@
-"""Estimates, limits and consent on the command line, without a key and without a network."""
+"""Estimates, cost limits and consent on the command line, without a network."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from cradle_lib import paths
 from .conftest import Cradle
 
 
-def test_an_estimate_needs_no_key_and_names_price_date_and_source(
-    tiny: Path, cradle: Cradle
-) -> None:
+def test_an_estimate_needs_no_key_and_has_price_date_and_source(tiny: Path, cradle: Cradle) -> None:
     done = cradle("estimate", "--model", "gpt-5.1", "--corpus", tiny)
     assert done.returncode == 0, done.stderr
     assert "GPT-5.1 on tiny: 6 calls" in done.stdout
@@ -48,7 +46,7 @@ def test_an_estimate_without_prices_has_no_cost(tiny: Path, cradle: Cradle) -> N
         (("infer", "--model", "claude-4.5-sonnet", "--yes"), "ANTHROPIC_API_KEY is not set"),
     ],
 )
-def test_what_can_not_be_done_is_one_line_and_exit_code_2(
+def test_errors_are_one_line_and_exit_status_2(
     tiny: Path,
     tmp_path: Path,
     cradle: Cradle,
@@ -70,10 +68,10 @@ def test_what_can_not_be_done_is_one_line_and_exit_code_2(
     assert all(json.loads(line).keys() == {"record", "identity"} for line in answers)
 
 
-def test_on_a_terminal_the_question_names_text_and_host_and_no_is_kept(
+def test_the_consent_question_names_text_and_host_and_no_means_no(
     tiny: Path, tmp_path: Path
 ) -> None:
-    # A real terminal, because only there is anybody asked.
+    # A pseudo-terminal, because the question is only asked on a terminal.
     ours, theirs = pty.openpty()
     os.write(ours, b"n\n")
     start = [sys.executable, "-c", "from cradle_lib.cli import main; main()"]

@@ -1,4 +1,4 @@
-"""The commands on small and odd corpora: a result or one line, never a traceback or a warning."""
+"""Commands on a corpus of one dialogue: a result, without warnings, tracebacks or NaN."""
 
 from __future__ import annotations
 

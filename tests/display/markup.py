@@ -1,4 +1,4 @@
-"""Markup as a browser's parser sees it."""
+"""Parses HTML and SVG for tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Markup(HTMLParser):
         return {tag for tag, _ in self.elements}
 
     def all(self, name: str) -> list[dict[str, str | None]]:
-        """The attributes of each element of that name."""
+        """Returns the attributes of each element with a tag name."""
         return [attributes for tag, attributes in self.elements if tag == name]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -37,6 +37,6 @@ class Markup(HTMLParser):
 
 
 def words(svg: bytes) -> set[str]:
-    """The texts of a drawing."""
+    """Returns the texts of an SVG drawing."""
     nodes = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
     return {"".join(node.itertext()).strip() for node in nodes}

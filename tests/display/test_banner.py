@@ -1,4 +1,4 @@
-"""The banner over pages with numbers, the help lines, and the choice of the book's corpus."""
+"""The banner of pages, the help lines, and the choice of the book's corpus."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def test_a_banner_names_corpus_commit_and_signature(corpus: Corpus) -> None:
     for run, name in zip(runs, ("One", "Two"), strict=True):
         run.record.name = name
     shown = banner(corpus=corpus, runs=runs, signature="a|b", simulated=True)._repr_html_()
-    line, _, fold = shown.partition("</summary>")
+    line, _, details = shown.partition("</summary>")
     assert "2 runs" in line
-    assert "One; Two" in fold
-    assert "annotators of the surrogate are simulated" in fold
-    # A name is no markup.
+    assert "One; Two" in details
+    assert "annotators of the surrogate are simulated" in details
+    # Markup in names is escaped.
     parsed = Markup(shown)
     assert "b" not in parsed.tags
     text = parsed.text
@@ -43,19 +43,19 @@ def test_a_banner_names_corpus_commit_and_signature(corpus: Corpus) -> None:
     assert "a|b" in text
 
 
-def test_only_a_surrogate_gets_the_notice(corpus: Corpus) -> None:
+def test_only_the_surrogate_has_a_notice(corpus: Corpus) -> None:
     surrogate = replace(corpus, synthetic=True)
     for shown in (str(banner(corpus=surrogate)), banner(corpus=surrogate)._repr_html_()):
         assert "says nothing about a model" in shown
     line = banner(corpus=surrogate)._repr_html_().partition("</summary>")[0]
     assert "<strong>Surrogate corpus</strong>" in line
-    # A file of somebody else's that is only called so is not ours.
+    # Another corpus with the same name is not the surrogate.
     named = replace(corpus, name="surrogate-test")
     assert SURROGATE_NOTICE not in repr(banner(corpus=named))
     assert "simulated" not in repr(banner(corpus=surrogate))
 
 
-def test_the_book_is_about_the_corpus_that_the_environment_names(
+def test_the_books_corpus_is_chosen_by_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for file in ("data/surrogate/test.parquet", "data/surrogate/meta.parquet", "mine.csv"):
@@ -70,7 +70,7 @@ def test_the_book_is_about_the_corpus_that_the_environment_names(
     assert not mine.text
     monkeypatch.setenv("CRADLE_TEXT", "1")
     assert BookCorpus.chosen(tmp_path).text
-    # A single file has no train split, and no other corpus stands in for it.
+    # A single file has no train split.
     assert (mine.name, mine.training) == ("mine", "")
     assert mine.file == tmp_path / "mine.csv"
 
@@ -83,7 +83,7 @@ def test_the_book_is_about_the_corpus_that_the_environment_names(
         BookCorpus.chosen(tmp_path)
 
 
-def test_each_help_line_is_one_tap_away_on_a_phone() -> None:
+def test_each_help_line_has_a_telephone_link() -> None:
     help_lines = strict_yaml.read(paths.DATA / "help_lines.yml")
     about = " ".join(line["about"] for line in help_lines["lines"])
     for crisis in ("suicid", "self-harm", "abuse", "harassment", "rape", "child"):
@@ -94,6 +94,6 @@ def test_each_help_line_is_one_tap_away_on_a_phone() -> None:
         for way in line["ways"]:
             kind, number = way["address"].split("?")[0].split(":")
             assert kind == {"call": "tel", "text": "sms"}[way["words"].split()[0]]
-            # RFC 3966: a number with a country's code begins with a plus.
+            # RFC 3966: a number with a country code starts with a plus.
             assert re.fullmatch(r"\+1\d{10}|\d{3,6}", number)
             assert number.removeprefix("+") in way["words"].replace("-", "")

@@ -1,4 +1,4 @@
-"""Heat maps, read back from the drawing and from its SVG."""
+"""Heat maps, checked in the drawing and its SVG."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ LONG = pd.DataFrame(
 
 
 def cells(axes: Axes) -> dict[tuple[float, float], Any]:
-    """Colours of the filled cells by their place."""
+    """Returns the colours of the filled cells by position."""
     shapes = [found for found in axes.patches if isinstance(found, Rectangle) and found.get_fill()]
     return {found.get_xy(): found.get_facecolor() for found in shapes}
 
 
-def frames(axes: Axes) -> list[tuple[float, float]]:
+def framed_cells(axes: Axes) -> list[tuple[float, float]]:
     shapes = [found for found in axes.patches if isinstance(found, Rectangle)]
     return [found.get_xy() for found in shapes if not found.get_fill()]
 
 
-def test_a_heat_map_shows_shares_of_the_rows() -> None:
+def test_a_heat_map_has_shares_of_the_rows() -> None:
     axes = heat_map(LONG, rows="gold", columns="predicted")
-    # Three of four, one of four, two of two; nothing in the row of none.
+    # Three of four, one of four, two of two; the row of none is empty.
     shares = {(0, 0): 0.75, (1, 0): 0.25, (2, 1): 1.0}
     assert cells(axes) == {place: RAMP(share) for place, share in shares.items()}
     shown = words(show_figure(axes, alt="a", caption="c").svg)
@@ -57,13 +57,13 @@ def test_differences_are_points_in_two_colours() -> None:
 
 def test_equal_pairs_are_framed() -> None:
     axes = heat_map(LONG, rows="gold", columns="predicted")
-    assert frames(axes) == [(0, 0), (1, 1)]
+    assert framed_cells(axes) == [(0, 0), (1, 1)]
     square = LONG.replace("$c$", "none")
     axes = heat_map(square, rows="gold", columns="predicted")
-    assert frames(axes) == [(0, 0), (1, 1), (2, 2)]
+    assert framed_cells(axes) == [(0, 0), (1, 1), (2, 2)]
 
 
-def test_each_cell_that_is_not_0_leads_to_its_address_wherever_it_is_drawn() -> None:
+def test_each_nonzero_cell_has_a_link_at_its_position() -> None:
     linked = LONG.assign(link=[f"there.html#<{n}>&x" for n in range(4)])
     picture = show_figure(heat_map(linked, rows="gold", columns="predicted"), alt="a", caption="c")
     assert b"there.html" not in picture.svg
@@ -84,7 +84,7 @@ def test_each_cell_that_is_not_0_leads_to_its_address_wherever_it_is_drawn() -> 
     second, third = links["gold a, predicted b: 1"], links["gold b, predicted $c$: 2"]
     assert second[1:3] == pytest.approx((left + width, top), abs=0.02)
     assert third[1:3] == pytest.approx((left + 2 * width, top + height), abs=0.02)
-    # Three columns and rows fill the axes, whose labels take the left and the foot.
+    # The cells fill the axes; labels are on the left and at the bottom.
     assert 0 < left < 25
     assert 90 < third[1] + third[3] <= 100
     page = picture._repr_html_()
@@ -92,7 +92,7 @@ def test_each_cell_that_is_not_0_leads_to_its_address_wherever_it_is_drawn() -> 
     assert page.count('class="cradle-spot" tabindex="-1" href="there.html#&lt;') == 2
 
 
-def test_labels_come_in_the_order_of_their_categories() -> None:
+def test_labels_have_the_order_of_their_categories() -> None:
     names = ["none", "b", "a", "$c$", "unseen"]
     kind = pd.CategoricalDtype(names)
     frame = LONG.astype({"gold": kind, "predicted": kind})
@@ -101,6 +101,6 @@ def test_labels_come_in_the_order_of_their_categories() -> None:
     assert axes.get_yticklabels()[4].get_text() == "unseen (0)"
 
 
-def test_what_is_no_matrix_is_refused() -> None:
+def test_duplicate_cells_of_a_heat_map_are_refused() -> None:
     with pytest.raises(BookError, match="occurs twice"):
         heat_map(pd.concat([LONG, LONG]), rows="gold", columns="predicted")

@@ -1,4 +1,4 @@
-"""Excerpts: closed, announced, escaped, and marked as the confusion matrix marks them."""
+"""Excerpts of dialogues: escaping, privacy, and marks of labels."""
 
 from __future__ import annotations
 
@@ -41,15 +41,13 @@ def test_a_turn_cannot_become_markup(examples: Examples) -> None:
     page = Markup(examples._repr_html_())
     allowed = "a div p strong details summary small ol li code span br"
     assert page.tags <= {*allowed.split()}
-    # One link leads to help, the other to the dialogue.
+    # One link is to the help page, the other to the dialogue.
     assert page.all("a") == [{"href": HELP_PAGE}, {"href": "explore.html#d=d0003"}]
     assert page.text.count(HOSTILE) == 8
     assert all(not key.startswith("on") for _, found in page.elements for key in found)
 
 
-def test_the_text_of_any_other_corpus_never_reaches_a_page(
-    corpus: Corpus, runs: list[Predictions]
-) -> None:
+def test_text_of_other_corpora_is_never_on_a_page(corpus: Corpus, runs: list[Predictions]) -> None:
     real = replace(corpus, name="hub-test", synthetic=False)
     page = Markup(excerpt(real, runs, *(("All", n, 0, 8) for n in range(40)))._repr_html_())
     assert "alert('x')" not in page.text
@@ -66,10 +64,10 @@ def test_a_continued_utterance_is_shown_as_one_turn(examples: Examples) -> None:
     assert [found["value"] for found in page.all("li")] == [str(n) for n in range(1, 9)]
 
 
-def test_a_tagged_turn_says_which_labels_the_dialogue_has_had(
+def test_a_labelled_turn_names_earlier_labels_of_the_dialogue(
     corpus: Corpus, runs: list[Predictions]
 ) -> None:
-    told = 0
+    count = 0
     for place, dialogue in enumerate(corpus):
         page = Markup(excerpt(corpus, runs, ("A", place, 0, 8))._repr_html_())
         had: set[str] = set()
@@ -77,15 +75,15 @@ def test_a_tagged_turn_says_which_labels_the_dialogue_has_had(
             labels = {*labels_of(turn.mask)}
             for label in (had - labels) if labels else ():
                 assert re.search(rf"gold before: [^)]*{label} on turn \d+", page.text)
-                told += 1
+                count += 1
             had |= labels
-    assert told
+    assert count
 
 
-def test_unparsed_answers_and_turns_outside_a_sample_are_told_apart(
+def test_unparsed_answers_and_turns_outside_a_sample_are_distinguished(
     corpus: Corpus, runs: list[Predictions]
 ) -> None:
-    # Rows 0 and 10 of the user turns are unparsed: the first of dialogue 0, the third of 2.
+    # User turns 0 and 10 are unparsed: the first of dialogue 0 and the third of dialogue 2.
     page = Markup(excerpt(corpus, [runs[1]], ("t", 0, 0, 8), ("t", 2, 0, 8))._repr_html_())
     assert page.text.count("no labels, its answer was unparsed") == 2
     inside = Markup(excerpt(corpus, [runs[2]], ("t", 3, 0, 8))._repr_html_())
@@ -96,7 +94,7 @@ def test_unparsed_answers_and_turns_outside_a_sample_are_told_apart(
 
 @settings(deadline=None, max_examples=100)
 @given(st.integers(0, 65535), st.integers(0, 65535))
-def test_every_label_on_a_turn_is_accounted_for(gold: int, predicted: int) -> None:
+def test_marks_include_every_label_of_a_turn(gold: int, predicted: int) -> None:
     found = marks(gold, predicted)
     tags = [label for label, mark, _ in found if mark != "false_negative"]
     assert mask_of(tags) == predicted
@@ -104,8 +102,8 @@ def test_every_label_on_a_turn_is_accounted_for(gold: int, predicted: int) -> No
     assert {label for label, mark, _ in found if mark == "correct"} == set(
         labels_of(gold & predicted)
     )
-    # A gold label is correct, missed, or named by the tag that stands in its place.
-    answered = [told.rsplit(" ", 1)[1] for _, mark, told in found if "in place of" in told]
+    # A gold label is correct, missed, or named by the prediction that replaces it.
+    answered = [words.rsplit(" ", 1)[1] for _, mark, words in found if "in place of" in words]
     missed = [label for label, mark, _ in found if mark == "false_negative"]
     assert mask_of(answered + missed) == gold & ~predicted
 
@@ -113,7 +111,7 @@ def test_every_label_on_a_turn_is_accounted_for(gold: int, predicted: int) -> No
 def test_error_cases_end_with_their_turn_and_have_neutral_titles(
     corpus: Corpus, make_run: Callable[..., Predictions]
 ) -> None:
-    # Everything is shifted by one label, so that errors of several kinds occur.
+    # Each label is replaced by the next one, which gives errors of several kinds.
     shifted = np.array([int(m) << 1 & 65535 if m else 0 for m in corpus.gold], dtype=np.uint16)
     run = make_run("keyword", shifted)
     shown = error_cases([run])

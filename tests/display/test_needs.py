@@ -1,4 +1,4 @@
-"""Results for which a corpus lacks something become a sentence."""
+"""Results that a corpus does not allow are replaced by a notice."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def draw(data: pd.DataFrame) -> object:
 
 
 def never(data: pd.DataFrame) -> object:
-    raise AssertionError("nothing is drawn for a corpus that lacks what is needed")
+    raise AssertionError("nothing may be drawn")
 
 
-def test_what_a_corpus_lacks_is_said_in_place_of_the_result(unlabelled: Corpus) -> None:
+def test_an_unmet_need_replaces_the_result_by_a_notice(unlabelled: Corpus) -> None:
     for shown in (
         show(FRAME, "A table.", needs="labels"),
         show_figure(never, FRAME, **WORDS, needs="labels"),
@@ -43,25 +43,25 @@ def test_what_a_corpus_lacks_is_said_in_place_of_the_result(unlabelled: Corpus) 
         assert shown.message.startswith("No user turn of mine has a gold label.")
 
 
-def test_a_corpus_that_has_what_is_needed_shows_the_result(unlabelled: Corpus) -> None:
+def test_a_met_need_shows_the_result(unlabelled: Corpus) -> None:
     assert isinstance(show(FRAME, "A table.", needs="user turns"), Table)
     assert isinstance(show_figure(draw, FRAME, **WORDS, needs="user turns"), Picture)
     assert finding("all is well.", needs="unlabelled turns").message == "All is well."
 
 
-def test_empty_data_draw_nothing() -> None:
+def test_empty_data_give_a_notice() -> None:
     shown = show_figure(never, FRAME[:0], **WORDS)
     assert isinstance(shown, Notice)
     assert shown.message.endswith("Not shown: Points.")
     assert "no result" in finding("").message
 
 
-def test_a_drawing_function_needs_data_and_gives_them_as_a_file() -> None:
+def test_the_data_of_a_drawing_function_are_a_csv_file() -> None:
     picture = show_figure(draw, FRAME, **WORDS)
     assert isinstance(picture, Picture)
     assert picture.csv == "x,y\r\n1,3\r\n2,4\r\n"
 
 
-def test_a_choice_has_names_and_may_be_empty() -> None:
+def test_a_choice_may_be_empty_and_is_printed_with_names() -> None:
     assert isinstance(choose("System", {}), Notice)
     assert repr(choose("System", {"a": Notice("x"), "b": Notice("y")})) == "a\nx\n\nb\ny"

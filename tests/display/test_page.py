@@ -1,4 +1,4 @@
-"""Tables, figures and formulas together on a page, met in a real browser with the book's styles."""
+"""Choices and rankings in a real browser, with the book's styles and script."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..book import site as book
 pytestmark = pytest.mark.skipif(
     not (book.chromium() or book.in_ci()), reason="no chromium on this machine"
 )
-# What the book's theme sets on each page.
+# CSS variables that the book's theme sets on each page.
 THEME = """
 html[data-theme="light"] { --pst-color-background: #fff; --pst-color-text-base: #222832; }
 html[data-theme="dark"] { --pst-color-background: #14181e; --pst-color-text-base: #ced6dd; }
@@ -28,7 +28,7 @@ a { color: var(--pst-color-link); }
 
 
 def ranking() -> Table:
-    """Two groups, in which values differ, are equal, or are undefined."""
+    """Makes a ranking with two groups and an undefined value."""
     values = {"b": 0.25, "a10": 0.5, "a9": math.nan, "c": 0.125}
     rows = [
         (over, system, score, shift + value / 2, value / 4, shift + value)
@@ -76,7 +76,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         yield opened
 
 
-def test_a_list_shows_one_of_several_results(page: Page) -> None:
+def test_a_choice_shows_one_of_several_results(page: Page) -> None:
     one, other = (page.get_by_role("table", name=f"Chosen: <{name}>.") for name in ("a", "b"))
     assert (one.count(), other.count()) == (1, 0)
     chosen = page.get_by_label("System")
@@ -108,7 +108,7 @@ def test_headings_sort_the_rows_of_each_group(page: Page) -> None:
     table = page.get_by_role("table", name="A ranking.")
     systems, recall, precision = table.get_by_role("columnheader").all()
     assert order(page) == ["All", "b", "a10", "a9", "c", "Some", "b", "a10", "a9", "c"]
-    # A keyboard reaches the button, and a screen reader hears what is sorted, and how.
+    # The button is accessible by keyboard, and the sorting for screen readers.
     recall.get_by_role("button", name="Recall").focus()
     page.keyboard.press("Enter")
     assert order(page) == ["All", "a10", "b", "c", "a9", "Some", "a10", "b", "c", "a9"]
@@ -116,14 +116,14 @@ def test_headings_sort_the_rows_of_each_group(page: Page) -> None:
     page.keyboard.press("Enter")
     assert order(page)[:5] == ["All", "c", "b", "a10", "a9"]
     assert recall.get_attribute("aria-sort") == "ascending"
-    # Names are sorted as people sort them: 9 comes before 10.
+    # Natural order of names: 9 before 10.
     systems.get_by_role("button").click()
     assert order(page)[:5] == ["All", "a9", "a10", "b", "c"]
     sorted_by = [each.get_attribute("aria-sort") for each in (systems, recall, precision)]
     assert sorted_by == ["ascending", None, None]
 
 
-def test_a_bar_has_its_interval_and_mark_at_their_places(page: Page) -> None:
+def test_a_bar_has_its_interval_and_mark_at_the_right_positions(page: Page) -> None:
     [bar] = [
         row.locator(".cradle-bar").first
         for row in page.get_by_role("table", name="A ranking.")
@@ -133,7 +133,7 @@ def test_a_bar_has_its_interval_and_mark_at_their_places(page: Page) -> None:
         .all()
         if row.inner_text().startswith("a10")
     ]
-    # From 0.125 to 0.5, with the mark at 0.25.
+    # The interval is 0.125 to 0.5, the mark 0.25.
     place = bar.evaluate(
         """bar => {
           const width = bar.clientWidth;

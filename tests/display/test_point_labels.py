@@ -1,4 +1,4 @@
-"""Names beside points: none is lost, and none covers another one or a mark."""
+"""Labels of points: none is lost, and none covers another label or a mark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cradle_lib.display.theme import theme
 
 
 @pytest.mark.parametrize("log", [False, True])
-def test_names_of_points_that_are_close_do_not_overlap(log: bool) -> None:
+def test_labels_of_close_points_do_not_overlap(log: bool) -> None:
     chance = np.random.default_rng(3)
     names = [f"A system with a long name, number {n}" for n in range(8)]
     points = pd.DataFrame({"cost": 5 + chance.random(8), "value": chance.random(8)}, names)
@@ -26,7 +26,7 @@ def test_names_of_points_that_are_close_do_not_overlap(log: bool) -> None:
             axes.set_xscale("log")
         axes.vlines([points["cost"].max()], [0.0], [1.0])
         label_points(axes, points, "cost")
-        # As it will be drawn, with room for the names.
+        # Layout as drawn.
         figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in axes.texts]
     assert [" ".join(text.get_text().split()) for text in axes.texts] == names
@@ -36,7 +36,7 @@ def test_names_of_points_that_are_close_do_not_overlap(log: bool) -> None:
     pyplot.close(figure)
 
 
-def test_a_name_covers_no_interval_where_there_is_room() -> None:
+def test_labels_do_not_cover_intervals_if_there_is_room() -> None:
     points = pd.DataFrame({"cost": [1.0, 1.1], "value": [0.5, 0.52]}, ["one", "two"])
     with theme():
         figure, axes = pyplot.subplots()

@@ -1,4 +1,4 @@
-"""Published values as frames, compared with the lines of the file they come from."""
+"""Published values as frames, compared with the lines of their files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def lines(name: str) -> list[dict[str, str]]:
         ("annotation.team{team}_{kind}_jaccard", r"annotation\.team\w+_jaccard_\w+", 4),
     ],
 )
-def test_no_published_number_is_lost_on_the_way_to_a_page(
+def test_every_published_number_is_in_frames_and_tables(
     pattern: str, form: str, ranges: int
 ) -> None:
     frame = published_frame(pattern)
@@ -50,7 +50,7 @@ def test_no_published_number_is_lost_on_the_way_to_a_page(
     assert sorted(shown) == sorted(frame["published"])
 
 
-def test_numbers_are_shares_and_texts_are_as_printed() -> None:
+def test_numbers_are_shares_and_texts_are_as_in_the_paper() -> None:
     results = published_frame("result.turn.{score}.{system}").set_index(["score", "system"])
     for line in lines("published.csv"):
         if line["key"].startswith("result.turn."):
@@ -67,7 +67,7 @@ def test_numbers_are_shares_and_texts_are_as_printed() -> None:
     assert published_frame("gain.{level}.{score}.{system}")["published"].tolist()[0] == "+7.56"
 
 
-def test_reference_points_have_the_names_of_the_registry() -> None:
+def test_reference_points_and_models_have_their_names() -> None:
     frame, stated = reference_points(), lines("reference_points.csv")
     assert [*frame["published"]] == [line["value"] for line in stated]
     assert [*frame["system"].unique()][:2] == ["Always none", "TF-IDF + logistic regression"]
@@ -76,6 +76,6 @@ def test_reference_points_have_the_names_of_the_registry() -> None:
     assert "tfidf" not in paper_models()
 
 
-def test_a_pattern_that_fits_nothing_is_refused() -> None:
+def test_a_pattern_without_a_match_is_refused() -> None:
     with pytest.raises(BookError, match=r"has a key like 'result\.\{a\}\.nothing'"):
         published_frame("result.{a}.nothing")

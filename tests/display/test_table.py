@@ -1,4 +1,4 @@
-"""Tables, read back by an XML parser, an HTML parser and pandas' own reader of CSV."""
+"""Tables, checked with parsers of XML, HTML and CSV."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAN = math.nan
 ALLOWED = {
     *["div", "table", "caption", "span", "thead", "tbody", "tr", "th", "td", "p", "code", "a"]
 }
-# Text that means something to HTML, CSV or a terminal.
+# Text with special characters of HTML, CSV and terminals.
 HOSTILE = st.text(
     st.one_of(
         st.sampled_from("<>&\"'`\\{}$%#_^~[*,;\n\r\t\x1b=@|\N{EN DASH}"),
@@ -41,7 +41,7 @@ LAYOUT: dict[str, Any] = {"rows": "system", "columns": "score", "best": "system"
 
 
 def lines(table: Table | Notice) -> list[list[str]]:
-    """The rows of the table as an XML parser reads them."""
+    """Returns the cells of a table's markup by row."""
     root = ElementTree.fromstring(f"<div>{table._repr_html_()}</div>")
     return [["".join(cell.itertext()) for cell in row] for row in root.iter("tr")]
 
@@ -54,7 +54,7 @@ def marked(table: Table | Notice) -> set[str]:
 
 @pytest.fixture
 def scores() -> pd.DataFrame:
-    """Two runs over all dialogues and one over a sample; the paper states one score of another."""
+    """Scores of two runs over all dialogues and one over a sample, and one published score."""
     rows = [
         ("600 dialogues", "tfidf", "micro_f1", 0.2504, 0.22, 0.28, None, "a"),
         ("600 dialogues", "tfidf", "macro_f1", 0.1, 0.05, 0.15, None, "a"),
@@ -68,7 +68,7 @@ def scores() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def test_a_long_frame_becomes_a_cell_for_each_row(scores: pd.DataFrame) -> None:
+def test_each_row_of_a_long_frame_becomes_a_cell(scores: pd.DataFrame) -> None:
     shown = show(scores, "Scores.", **LAYOUT, group="over")
     assert lines(shown) == [
         ["System", "Micro F1", "Macro F1"],
@@ -79,10 +79,10 @@ def test_a_long_frame_becomes_a_cell_for_each_row(scores: pd.DataFrame) -> None:
         ["small", "90.0 [50.0, 100.0]", DASH],
         ["Claude, published", "47.10", DASH],
     ]
-    # The sample has no rival under its heading, and a published value takes no part.
+    # The sample is the only one in its group, and published values are not compared.
     assert marked(shown) == {"25.0 [22.0, 28.0]", "30.0"}
     assert shown._repr_html_().count('class="num published"') == 1
-    # In a terminal.
+    # As text.
     text = repr(shown).splitlines()
     assert text[0] == "Scores."
     assert re.search(r"tfidf +25.0 \[22.0, 28.0\] +10.0 \[5.0, 15.0\]$", text[2])
@@ -94,45 +94,45 @@ def test_a_long_frame_becomes_a_cell_for_each_row(scores: pd.DataFrame) -> None:
     [
         (None, {"90.0 [50.0, 100.0]", "30.0"}),
         (["a", "a", "b"], {"25.0 [22.0, 28.0]", "30.0"}),
-        # Systems may be compared although their answers were decoded differently.
+        # Systems with different decoding may be compared.
         (["x|dec:free|n:9", "x|dec:constrained|n:9", "x|n:8"], {"25.0 [22.0, 28.0]", "30.0"}),
     ],
 )
-def test_only_values_that_share_a_signature_are_compared(
+def test_only_values_with_the_same_signature_are_compared(
     scores: pd.DataFrame, signatures: list[str] | None, best: set[str]
 ) -> None:
     systems = ["tfidf", "keyword", "small"]
     named = dict(zip(systems, signatures or [""] * 3, strict=True))
     scores["signature"] = scores["system"].map(named)
-    # What describes a row is no condition.
+    # A column that describes rows is not a condition.
     scores["lost"] = scores["system"].map({"tfidf": 1, "keyword": 2})
     assert marked(show(scores, "c", **LAYOUT | {"rows": ["system", "lost"]})) == best
-    turned = show(scores, "c", rows="score", columns="system", best="system")
-    assert marked(turned) == best
-    assert lines(turned)[0] == ["Score", "tfidf", "keyword", "small", "Claude, published"]
+    transposed = show(scores, "c", rows="score", columns="system", best="system")
+    assert marked(transposed) == best
+    assert lines(transposed)[0] == ["Score", "tfidf", "keyword", "small", "Claude, published"]
 
 
 @pytest.mark.parametrize(
     ("values", "best"),
     [
-        # 20.04 and 19.96 are both shown as 20.0, so a reader can't tell them apart.
+        # 20.04 and 19.96 are both shown as 20.0.
         ([0.2004, 0.1996, NAN, 0.1], {"20.0"}),
         ([0.5, NAN], set()),
         ([0.0, 0.0], set()),
         ([math.inf, 0.1, 0.2], {"20.0"}),
     ],
 )
-def test_the_best_is_marked_as_shown_and_only_in_a_contest(
+def test_the_best_value_is_marked_as_rounded_and_only_if_values_differ(
     values: list[float], best: set[str]
 ) -> None:
     frame = pd.DataFrame({"system": range(len(values)), "score": "s", "value": values})
     assert marked(show(frame, "c", **LAYOUT)) == best
-    # Who does not compete is beaten all the same.
+    # A system that is excluded from the contest is not marked.
     least = frame.assign(competes=frame["value"] != max(values))
     assert marked(show(least, "c", **LAYOUT)) <= {"10.0", "20.0"}
 
 
-def test_columns_in_levels_have_headings_over_headings(scores: pd.DataFrame) -> None:
+def test_columns_in_levels_have_two_rows_of_headings(scores: pd.DataFrame) -> None:
     both = pd.concat([scores.iloc[:4].assign(level=level) for level in ("turn", "dialogue")])
     shown = show(both, "c", rows="system", columns=["level", "score"])
     assert lines(shown)[:2] == [
@@ -143,7 +143,7 @@ def test_columns_in_levels_have_headings_over_headings(scores: pd.DataFrame) -> 
     assert [kept["colspan"] for kept in over] == ["2", "2"]
 
 
-def test_units_and_published_values_are_written_row_by_row() -> None:
+def test_rows_may_have_units_and_published_values() -> None:
     frame = pd.DataFrame(
         {
             "quantity": ["Dialogues", "Ongoing (%)", "Jaccard", "Unstated"],
@@ -163,7 +163,7 @@ def test_units_and_published_values_are_written_row_by_row() -> None:
     ]
 
 
-def test_a_frame_without_estimates_is_shown_column_by_column() -> None:
+def test_columns_of_a_frame_without_estimates_are_formatted() -> None:
     frame = pd.DataFrame(
         {
             "n": [8975, 12],
@@ -173,7 +173,7 @@ def test_a_frame_without_estimates_is_shown_column_by_column() -> None:
             "hours": [0.012345, 1234.5],
             "ok": [True, False],
             "text": ["a_b", None],
-            # A column of mixed values has those of numpy.
+            # numpy's scalars occur in columns of mixed types.
             "mixed": [np.True_, np.int64(1234)],
         },
         index=pd.Index(["first", "second"], name="run"),
@@ -186,7 +186,7 @@ def test_a_frame_without_estimates_is_shown_column_by_column() -> None:
     ]
 
 
-def test_order_is_that_of_appearance_or_of_the_categories() -> None:
+def test_rows_have_the_order_of_appearance_or_of_categories() -> None:
     frame = pd.DataFrame(
         {
             "system": ["z", "z", "a", "a"],
@@ -203,12 +203,12 @@ def test_order_is_that_of_appearance_or_of_the_categories() -> None:
     assert lines(show(frame, "c", **layout))[1:] == [
         ["z", "alert", "2"], ["z", "any", "1"], ["a", "alert", "4"], ["a", "any", "3"],
     ]  # fmt: skip
-    # All rows of a group are under one heading, wherever the frame had them.
+    # All rows of a group are below one heading, independent of their order in the frame.
     grouped = show(frame, "c", **layout, group="over")
     assert [line[0] for line in lines(grouped)[1:]] == ["x", "z", "a", "y", "z", "a"]
 
 
-def test_an_infinite_bound_and_a_missing_one_are_not_numbers() -> None:
+def test_infinite_and_missing_bounds_have_no_digits() -> None:
     frame = pd.DataFrame(
         {
             "run": list("abc"),
@@ -224,7 +224,7 @@ def test_an_infinite_bound_and_a_missing_one_are_not_numbers() -> None:
     ]
 
 
-def test_the_markup_serves_those_who_do_not_see_it(scores: pd.DataFrame) -> None:
+def test_the_markup_of_a_table_is_accessible(scores: pd.DataFrame) -> None:
     shown = show(scores, "All <scores>.", **LAYOUT, group="over")
     parsed = Markup(shown._repr_html_())
     groups = ["rowgroup", "row", "row", "rowgroup", "row", "row"]
@@ -253,7 +253,7 @@ frames = st.lists(
 )
 
 
-def test_a_spreadsheet_computes_no_text_of_a_csv_and_numbers_stay_numbers() -> None:
+def test_formulas_in_csv_texts_are_escaped_and_numbers_are_not() -> None:
     commands = ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", "\r=1"]
     texts = [*commands, "-0.5", "+3", "-1e-05", "a=b", "", 'é,"b"\n<c>']
     frame = pd.DataFrame({"=x": texts, "value": [-float(i) for i in range(len(texts))]})
@@ -279,14 +279,14 @@ def test_no_text_becomes_markup(frame: pd.DataFrame, key: str, note: str) -> Non
             assert mark not in repr(shown) + shown._repr_html_()
 
 
-def test_what_can_not_be_shown_is_refused(scores: pd.DataFrame) -> None:
+def test_a_missing_caption_and_duplicate_cells_are_refused(scores: pd.DataFrame) -> None:
     with pytest.raises(BookError, match="needs a caption"):
         show(scores, " ")
     with pytest.raises(BookError, match=r"same cell .score micro_f1, over 600 dialogues.*Add a"):
         show(scores, "c", rows="score", columns="over")
 
 
-def test_an_empty_frame_becomes_a_sentence(scores: pd.DataFrame) -> None:
+def test_an_empty_frame_becomes_a_notice(scores: pd.DataFrame) -> None:
     for frame in (scores.head(0), pd.DataFrame()):
         shown = show(frame, "c", **LAYOUT, empty="No `run` is here.")
         assert isinstance(shown, Notice)
@@ -294,7 +294,7 @@ def test_an_empty_frame_becomes_a_sentence(scores: pd.DataFrame) -> None:
         assert "Nothing to show: Scores." in str(show(frame, "Scores."))
 
 
-def test_a_column_can_choose_between_tables() -> None:
+def test_a_column_can_select_one_of_several_tables() -> None:
     frame = pd.DataFrame({"run": ["b", "a", "b"], "n": [1, 2, 3]})
     chosen = show(frame, "turns.", notes={"b": "Second."}, titles={"b": "B"}, choose="run")
     assert isinstance(chosen, Choice)
@@ -310,7 +310,7 @@ def test_rows_are_listed_in_a_sentence() -> None:
     assert listed(frame.head(0), "{system}") == ""
 
 
-def test_signatures_are_told_once_and_folded_on_a_page() -> None:
+def test_signatures_are_listed_once_and_collapsed_on_a_page() -> None:
     frame = pd.DataFrame({"a": [1]})
     frame.attrs["signature"] = ["one|two", "one|two", "three"]
     shown = show(frame, "c", notes=["First.", "In words: a."])
@@ -325,14 +325,18 @@ def test_signatures_are_told_once_and_folded_on_a_page() -> None:
     assert "<details" not in show(pd.DataFrame({"a": [1]}), "c")._repr_html_()
 
 
-def test_resampled_intervals_say_what_they_leave_out() -> None:
+def test_tables_with_resampled_intervals_note_their_limits() -> None:
     frame = pd.DataFrame({"system": ["a"], "score": ["F1"], "value": [0.5], "low": [0.4]})
     frame["high"] = 0.6
     bare = frame.drop(columns=["low", "high"])
-    for data, draws, said in ((frame, "9@0", True), (frame, "0@0", False), (bare, "9@0", False)):
+    for data, draws, expected in (
+        (frame, "9@0", True),
+        (frame, "0@0", False),
+        (bare, "9@0", False),
+    ):
         data.attrs["signature"] = f"cradle|n:600|boot:{draws}|v0.1.0"
         notes = show(data, "All.", rows="system", columns="score").notes
-        assert (RESAMPLED in notes) is said
+        assert (RESAMPLED in notes) is expected
         assert ALIKE not in notes
     one = pd.concat([frame, frame.assign(system="b", low=NAN, high=NAN)])
     one.attrs = {"signature": "cradle|n:600|boot:9@0|v0.1.0"}
@@ -344,7 +348,7 @@ def test_resampled_intervals_say_what_they_leave_out() -> None:
     assert ALIKE not in show(counts, "All.", rows="system", columns="score").notes
 
 
-def test_numbers_and_names_lead_to_what_they_count_unless_it_is_0() -> None:
+def test_nonzero_numbers_and_names_have_links() -> None:
     frame = pd.DataFrame({"system": ["a", "b", "c"], "value": [3.0, 0.0, NAN], "link": "x?<&>"})
     frame = frame.assign(lost=[3, 0, 2], lost_link="lost", most=["x (3)", None, "y"])
     for layout in ({"rows": ["system", "lost"], "columns": "system"}, {"rows": "system"}):
@@ -362,7 +366,7 @@ def test_only_a_ranking_can_be_sorted_and_has_bars_for_shares() -> None:
     for word in ("data-value", "cradle-bar", "cradle-sortable"):
         assert word not in plain._repr_html_()
     page = ranking._repr_html_()
-    # Unrounded; a difference has no place between 0 and 1, and what is undefined has no number.
+    # Values are unrounded. Negative values have no bar, undefined ones no number.
     assert re.findall('data-value="([^"]+)"', page) == [str(1 / 3), "-0.5"]
     assert re.findall('style="([^"]+)"', page) == ["--value:33.3%;--low:20.0%;--high:40.0%"]
     assert page.count("cradle-sortable") == 1
@@ -370,7 +374,7 @@ def test_only_a_ranking_can_be_sorted_and_has_bars_for_shares() -> None:
 
 @settings(max_examples=30)
 @given(st.text())
-def test_a_sentence_keeps_its_code_and_no_other_markup(text: str) -> None:
+def test_notes_keep_code_and_no_other_markup(text: str) -> None:
     shown = with_code(f"`x|y` {text}")
     assert shown.startswith("<code>x|y</code> ")
     assert not set(re.findall(r"<[^>]*>", shown)) - {"<code>", "</code>"}

@@ -1,4 +1,4 @@
-"""Figures: colours by simulated colour vision, markup by XML and HTML parsers, text as text."""
+"""Figures: colours with simulated colour vision, markup, and text."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def linear(colour: str) -> NDArray[np.float64]:
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast ratio of WCAG 2, written from its definition."""
+    """Computes the contrast ratio of WCAG 2, from its definition."""
     low, high = sorted(float(linear(c) @ [0.2126, 0.7152, 0.0722]) for c in (one, other))
     return (high + 0.05) / (low + 0.05)
 
@@ -71,17 +71,17 @@ VISION = {
 
 
 def lab(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
-    """CIELAB under D65, from its definition."""
+    """Converts linear RGB to CIELAB under D65, from its definition."""
     to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
     t = np.array(to_xyz) @ np.clip(rgb, 0, 1) / [0.9505, 1.0, 1.089]
     f = np.where(t > (6 / 29) ** 3, np.cbrt(t), t / (3 * (6 / 29) ** 2) + 4 / 29)
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-def turned(colour: str) -> str:
-    """The colour on a dark page, by the matrices of the Filter Effects Module of CSS."""
+def on_dark_page(colour: str) -> str:
+    """Computes the colour on a dark page, with the matrices of CSS's Filter Effects Module."""
     inverted = 1 - np.array(matplotlib.colors.to_rgb(colour))
-    # A hue rotation by 180 degrees: the part of the sine is zero, that of the cosine negative.
+    # A hue rotation by 180 degrees: sine 0, cosine -1.
     luminance = np.array([[0.213, 0.715, 0.072]] * 3)
     matrix = 2 * luminance - np.eye(3)
     return matplotlib.colors.to_hex(np.clip(matrix @ inverted, 0, 1))
@@ -89,8 +89,8 @@ def turned(colour: str) -> str:
 
 @pytest.mark.parametrize("page", ["light", "dark"])
 @pytest.mark.parametrize("vision", VISION)
-def test_ten_colours_are_told_apart_with_any_colour_vision(vision: str, page: str) -> None:
-    colours = PALETTE if page == "light" else tuple(turned(colour) for colour in PALETTE)
+def test_ten_colours_are_distinguishable_with_any_colour_vision(vision: str, page: str) -> None:
+    colours = PALETTE if page == "light" else tuple(on_dark_page(colour) for colour in PALETTE)
     assert len(set(colours)) == 10
     seen = [lab(np.array(VISION[vision]) @ linear(colour)) for colour in colours]
     closest = min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2))
@@ -98,31 +98,31 @@ def test_ten_colours_are_told_apart_with_any_colour_vision(vision: str, page: st
     assert closest > 20
 
 
-def test_text_and_marks_stand_out_from_both_pages() -> None:
+def test_text_and_marks_have_enough_contrast_on_both_pages() -> None:
     assert contrast(INK, PAPER) >= 7
-    assert contrast(turned(INK), DARK_PAGE) >= 7
+    assert contrast(on_dark_page(INK), DARK_PAGE) >= 7
     for colour in PALETTE:
         assert contrast(colour, PAPER) >= 3
-        assert contrast(turned(colour), DARK_PAGE) >= 3
+        assert contrast(on_dark_page(colour), DARK_PAGE) >= 3
 
 
-def test_ink_is_readable_on_every_shade_of_the_ramp() -> None:
+def test_text_has_enough_contrast_on_every_shade_of_the_ramp() -> None:
     for share in np.linspace(0, 1, 11):
         shade = matplotlib.colors.to_hex(RAMP(share))
         assert contrast(INK, shade) >= 4.5
-        assert contrast(turned(INK), turned(shade)) >= 4.5
+        assert contrast(on_dark_page(INK), on_dark_page(shade)) >= 4.5
 
 
 # Markup.
 
 
-def test_names_are_shown_as_they_are() -> None:
+def test_names_are_drawn_unchanged() -> None:
     picture = shown(bars())
     assert set(NAMES) <= words(picture.svg)
     assert not ElementTree.fromstring(picture.svg).findall(f".//{SVG}script")
 
 
-def test_the_page_gets_the_drawing_with_its_alternative_text() -> None:
+def test_a_picture_has_its_drawing_and_alternative_text() -> None:
     picture = shown(bars())
     parsed = Markup(picture._repr_html_())
     assert parsed.tags == {"figure", "img", "figcaption"}
@@ -130,22 +130,22 @@ def test_the_page_gets_the_drawing_with_its_alternative_text() -> None:
     assert image["alt"] == 'Bars, "quoted" <b>.'
     assert base64.b64decode((image["src"] or "").partition(";base64,")[2]) == picture.svg
     assert repr(picture) == 'Figure: Three <bars>. Bars, "quoted" <b>.'
-    # As wide as drawn, so that a page knows its layout before it has the picture: 96 px an inch.
+    # The size in pixels (96 per inch), so that the layout of a page is known before it has loaded.
     box = ElementTree.fromstring(picture.svg)
     for name in ("width", "height"):
         points = float(str(box.get(name)).removesuffix("pt"))
         assert image[name] == str(round(points * 96 / 72))
 
 
-def test_a_figure_may_come_with_its_numbers() -> None:
+def test_a_figure_may_have_its_data_as_csv() -> None:
     data = pd.DataFrame({"gold": ["=1+1"], "count": [2]}, index=[7])
     picture = show_figure(bars(), alt="a", caption="Counts <of> all.", data=data)
-    [held] = re.findall(r'download="counts-of-all\.csv".*base64,([^"]+)"', picture._repr_html_())
-    assert base64.b64decode(held).decode() == "gold,count\r\n'=1+1,2\r\n"
+    [content] = re.findall(r'download="counts-of-all\.csv".*base64,([^"]+)"', picture._repr_html_())
+    assert base64.b64decode(content).decode() == "gold,count\r\n'=1+1,2\r\n"
     assert "download" not in shown(bars())._repr_html_()
 
 
-def test_a_wide_figure_scrolls_in_a_box_that_the_keyboard_reaches() -> None:
+def test_a_wide_figure_scrolls_in_a_focusable_box() -> None:
     with theme():
         _, axes = pyplot.subplots(figsize=(WIDTH + 1, 2))
     markup = shown(axes)._repr_html_()
@@ -155,7 +155,7 @@ def test_a_wide_figure_scrolls_in_a_box_that_the_keyboard_reaches() -> None:
     assert "cradle-scroll" not in shown(bars())._repr_html_()
 
 
-def test_the_same_drawing_gives_the_same_bytes_whatever_a_readers_settings_are() -> None:
+def test_drawings_do_not_depend_on_the_users_settings() -> None:
     before = {**matplotlib.rcParams}
     first = shown(bars())
     with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "text.parse_math": True}):

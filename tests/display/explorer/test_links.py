@@ -1,4 +1,4 @@
-"""Addresses of turns: what rows of frames become, and what is refused."""
+"""Links to turns in the explorer, from values and from rows of frames."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import pandas as pd
 from cradle_lib.display.explorer.links import link_to_turns, with_links
 
 
-def test_names_are_quoted_so_that_they_cannot_end_a_part() -> None:
+def test_special_characters_in_links_are_quoted() -> None:
     link = link_to_turns(["a, b&c=d;e:f", "g#h"], dialogue='"<x>"', turn=4, gold="none")
     assert link == ("explore.html#d=%22%3Cx%3E%22&t=5&m=a%2C%20b%26c%3Dd%3Be%3Af,g%23h&f=gold:none")
 
 
-def test_columns_of_a_frame_are_terms_and_the_usual_ones_are_left_out() -> None:
+def test_columns_of_a_frame_become_filters_without_defaults() -> None:
     frame = pd.DataFrame(
         {
             "system": ["a", "a", None, "b"],
@@ -32,7 +32,7 @@ def test_columns_of_a_frame_are_terms_and_the_usual_ones_are_left_out() -> None:
     assert "link" not in frame.columns
 
 
-def test_values_are_alternatives_and_annotators_have_their_own_turns() -> None:
+def test_a_filter_may_have_several_values_and_links_may_show_annotators() -> None:
     link = link_to_turns(["a"], people=True, outcome=("refused", "failed"), among=["d,1.0"])
     assert link == "explore.html#v=annotators&m=a&f=outcome:refused,failed;among:d%2C1.0"
     frame = pd.DataFrame({"system": ["a"], "gold_order": ["neither"]})
