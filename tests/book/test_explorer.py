@@ -158,9 +158,9 @@ def test_an_address_restores_the_view(open_page: Callable[..., Page]) -> None:
     page = open_page(hash_)
     assert page.evaluate("location.hash") == hash_
     assert page.locator(".dialogue h2").inner_text() == "d0009"
-    lanes = page.locator(".lanes tbody th").all_inner_texts()
+    lanes = page.locator(".label-table tbody th").all_inner_texts()
     assert lanes == ["Gold", "Model <keyword>", "Model <smollm2-135m>"]
-    assert page.locator(".lanes th.chosen").inner_text().split() == ["Turn", "4"]
+    assert page.locator(".label-table th.chosen").inner_text().split() == ["Turn", "4"]
     page.keyboard.press("Escape")
     assert page.locator("[name=timing]").input_value() == "early,late"
     page.go_back()
@@ -224,7 +224,7 @@ def test_predictions_without_gold_labels_are_neither_right_nor_wrong(
     verdicts = page.locator(".verdicts li").all_inner_texts()
     assert [told.strip() for told in verdicts] == format_mask(int(run.masks[turn])).split("; ")
     assert page.locator(".of-gold:visible").count() == 0
-    assert page.locator(".lanes tbody tr").count() == 1
+    assert page.locator(".label-table tbody tr").count() == 1
     assert page.locator("svg.mark path.ring").count() == 0
     page.keyboard.press("?")
     assert page.locator("dialog.help").is_visible()
@@ -306,7 +306,7 @@ def test_every_function_is_reached_by_keys_alone(open_page: Callable[..., Page])
     assert where() == ["d=d0000", "t=2"]
     press("ArrowRight")
     assert where() == ["d=d0000", "t=4"]
-    assert page.locator(".lanes th.chosen button").evaluate("b => b === document.activeElement")
+    assert page.locator(".label-table th.chosen button").evaluate("b => b === document.activeElement")
     seen = [where()]
     for _ in range(3):
         press("n")

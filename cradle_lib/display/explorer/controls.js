@@ -1,13 +1,13 @@
-// Systems and filters: each choice says how many turns or pairs it would leave.
+// Controls for systems and filters. Each option shows how many turns or pairs it would match.
 
 const control = name => find(`.filters [name="${name}"]`);
 
 function options(name, entries, value) {
   const select = control(name);
-  const group = ([title, items]) => made("optgroup", { label: title }, ...items.map(option));
-  const option = ([v, label, count]) => made("option", { value: v }, count === undefined ? label : `${label} (${n(count)})`);
+  const group = ([title, items]) => create("optgroup", { label: title }, ...items.map(option));
+  const option = ([v, label, count]) => create("option", { value: v }, count === undefined ? label : `${label} (${n(count)})`);
   select.replaceChildren(...entries.map(entry => (Array.isArray(entry[1]) ? group(entry) : option(entry))));
-  if (![...select.options].some(o => o.value === value)) select.append(made("option", { value }, value.replaceAll(",", " or ")));
+  if (![...select.options].some(o => o.value === value)) select.append(create("option", { value }, value.replaceAll(",", " or ")));
   select.value = value;
 }
 
@@ -22,7 +22,7 @@ function cellOptions(counts, what) {
     ["Label", model.cells.slice(0, model.none).map(cell => [cell, cell, of(cell)])]];
 }
 
-const ORDERS_TOLD = ["neither", "alert only", "confirm only", "alert, then confirm", "both on one turn", "confirm, then alert"];
+const ORDER_NAMES = ["neither", "alert only", "confirm only", "alert, then confirm", "both on one turn", "confirm, then alert"];
 
 function fillControls() {
   const { filter, systems } = state;
@@ -31,7 +31,7 @@ function fillControls() {
   options("a", model.systems.map(s => [String(s.index), s.name]), String(systems[0]));
   options("b", [["", "No other"], ...model.systems.filter(s => s !== a).map(s => [String(s.index), s.name])], String(systems[1] ?? ""));
   options("gold", cellOptions(found.facets.gold, "gold label"), value("gold"));
-  options("predicted", cellOptions(found.facets.predicted, "tag"), value("predicted"));
+  options("predicted", cellOptions(found.facets.predicted, "predicted label"), value("predicted"));
   const of = category => sum(found.facets.category, categorySet([category]));
   const kinds = [...new Set(Object.values(model.kinds))].map(kind => [words(kind), Object.keys(model.kinds).filter(c => model.kinds[c] === kind).map(c => [c, words(c), of(c)])]);
   options("category", [["", "Anything"], ["any", "Any error", of("any")], ["right", "No error", of("right")], ...kinds], value("category"));
@@ -45,7 +45,7 @@ function fillControls() {
   for (const [name, of] of [["gold_order", null], ["predicted_order", a]]) {
     const orders = ordersOf(of);
     const counts = countTurns(found, TURN_TERMS[name], ORDERS.length, turn => orders[model.turnDialogue[turn]]);
-    options(name, [["", "Any order"], ...ORDERS.map((order, i) => [order, ORDERS_TOLD[i], counts[i]])], value(name));
+    options(name, [["", "Any order"], ...ORDERS.map((order, i) => [order, ORDER_NAMES[i], counts[i]])], value(name));
   }
   for (const name of ["scenario", "timing"]) {
     const about = model.about[name];
@@ -56,10 +56,10 @@ function fillControls() {
   }
   if (document.activeElement !== control("text")) control("text").value = filter.text?.[0] ?? "";
   control("text").closest("label").hidden = root.dataset.text !== "yes";
-  find(".lanes-chosen").replaceChildren(...model.systems.filter(s => s !== a && s !== b).map(s => {
-    const box = made("input", { type: "checkbox", checked: systems.includes(s.index) });
+  find(".more-systems").replaceChildren(...model.systems.filter(s => s !== a && s !== b).map(s => {
+    const box = create("input", { type: "checkbox", checked: systems.includes(s.index) });
     box.onchange = () => go({ systems: box.checked ? [...systems, s.index] : systems.filter(i => i !== s.index) });
-    return made("label", {}, box, ` ${s.name}`);
+    return create("label", {}, box, ` ${s.name}`);
   }));
 }
 

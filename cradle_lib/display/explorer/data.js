@@ -1,39 +1,39 @@
-// Files of data: each is a script that hands its content to `receive`. A page that is opened from
-// a disk may not fetch, but it may load scripts.
+// Data files: each is a script that calls `receive` with its content, because a page opened from
+// disk may load scripts, but may not fetch.
 
 const root = document.getElementById("cradle-explorer");
 // Whether annotators are shown in place of systems; their files have a prefix.
-const atPeople = () => root.dataset.people === "yes" && location.hash.slice(1).split("&").includes("v=annotators");
-const PEOPLE = atPeople();
+const annotatorsShown = () => root.dataset.people === "yes" && location.hash.slice(1).split("&").includes("v=annotators");
+const PEOPLE = annotatorsShown();
 const PREFIX = PEOPLE ? "annotators-" : "";
-// What the labels are called that systems are held against, and who is compared.
+// Names of the reference labels, and of the systems or annotators that are compared with them.
 const GOLD = PEOPLE ? "First annotator" : "Gold";
 const WHO = PEOPLE ? "Annotator" : "System";
 const find = selector => root.querySelector(selector);
-const handed = new Map();
+const requests = new Map();
 
-function awaited(name) {
-  if (!handed.has(name)) {
+function requestOf(name) {
+  if (!requests.has(name)) {
     const entry = {};
     entry.promise = new Promise((resolve, reject) => Object.assign(entry, { resolve, reject }));
     entry.promise.catch(() => {});
-    handed.set(name, entry);
+    requests.set(name, entry);
   }
-  return handed.get(name);
+  return requests.get(name);
 }
 
 function receive(name, content) {
-  awaited(name).resolve(content);
+  requestOf(name).resolve(content);
 }
 
 function load(file) {
   const name = PREFIX + file;
-  const entry = awaited(name);
+  const entry = requestOf(name);
   if (!entry.asked) {
     entry.asked = true;
     const script = document.createElement("script");
     script.src = `${root.dataset.folder}${name}.js`;
-    script.onerror = () => entry.reject(new Error(`${name}.js is not beside this page.`));
+    script.onerror = () => entry.reject(new Error(`${name}.js can't be loaded.`));
     document.head.append(script);
   }
   return entry.promise;
@@ -98,22 +98,22 @@ function unpack(core) {
   for (const [name, { names, codes }] of Object.entries(core.about))
     about[name] = { names, codes: numbers.u4(codes) };
   return {
-    // Without gold labels nothing is right or wrong: only predictions are shown.
+    // Without gold labels, predictions are shown without verdicts.
     labelled: rowGold.some(Boolean),
     ...core, none, rowStart, speaker, rowGold, turnRow, turns, turnStart, turnDialogue, gold, systems, wrong, about,
     place: new Map(core.dialogues.map((id, index) => [id, index])),
   };
 }
 
-// What is said in a dialogue: one list of texts for each utterance.
-async function said(dialogue) {
+// Loads the text of a dialogue: one list of texts for each utterance.
+async function loadText(dialogue) {
   const part = Number(root.dataset.part);
   const texts = await load(`text-${Math.floor(dialogue / part)}`);
   return texts[dialogue % part];
 }
 
-async function answerOf(system, turn) {
-  const entry = awaited(`answers-${system.index}`);
+async function loadAnswer(system, turn) {
+  const entry = requestOf(`answers-${system.index}`);
   const found = await load(`answers-${system.index}`);
   entry.index ??= numbers.u4(found.index);
   return {

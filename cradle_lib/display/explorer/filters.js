@@ -1,6 +1,6 @@
 // Which turns fit a filter, and how many would fit with another value of each of its terms.
 
-// A label is in exactly one pair of its turn: a gold label and the tag that answers it, or none.
+// Each gold or predicted label is in exactly one pair of its turn; the other side may be none.
 const PAIR_TERMS = { gold: 1, predicted: 2, category: 4 };
 const TURN_TERMS = { outcome: 8, both: 16, systems_wrong: 32, scenario: 64, timing: 128, text: 256, gold_order: 512, predicted_order: 1024, among: 2048 };
 
@@ -29,7 +29,7 @@ const memberOf = (names, values) => Uint8Array.from(names, name => (values.inclu
 const ORDERS = ["neither", "alert_only", "confirm_only", "alert_first", "same_turn", "confirm_first"];
 const ALERTS = 3;
 
-// In which order the stages come first in a dialogue, for masks by user turn: a place in ORDERS.
+// The order in which the stages first occur in a dialogue, for masks by user turn: index in ORDERS.
 function orderOf(dialogue, masks) {
   const [from, to] = [model.turnStart[dialogue], model.turnStart[dialogue + 1]];
   const first = stage => masks.subarray(from, to).findIndex(mask => mask & stage);
@@ -38,14 +38,14 @@ function orderOf(dialogue, masks) {
   return 4 - Math.sign(confirm - alert);
 }
 
-// The same for all dialogues; those that a system was not asked about have none.
+// The orders of all dialogues; NOT_ASKED if the system was not asked about the dialogue.
 function ordersOf(system) {
   const asked = dialogue => !system || (lengthOf(dialogue) && system.outcome[model.turnStart[dialogue]] !== NOT_ASKED);
   const masks = system ? system.tags : model.gold;
   return Uint8Array.from(model.dialogues.keys(), d => (asked(d) ? orderOf(d, masks) : NOT_ASKED));
 }
 
-// Says of each user turn which terms about the whole turn it fails, as bits.
+// For each user turn, the bits of the terms on whole turns that it does not match.
 function failures(filter, focus, matching) {
   const { turns, turnDialogue, wrong } = model;
   const failed = new Uint16Array(turns);
@@ -78,7 +78,7 @@ function failures(filter, focus, matching) {
     fail(TURN_TERMS[name], turn => wanted[orders[turnDialogue[turn]]]);
   }
   if (filter.among) {
-    const wanted = new Set(filter.among.map(placed));
+    const wanted = new Set(filter.among.map(turnOfPlace));
     fail(TURN_TERMS.among, turn => wanted.has(turn));
   }
   if (matching) fail(TURN_TERMS.text, turn => matching[turnDialogue[turn]]);
@@ -90,7 +90,7 @@ function differ(one, other, turn) {
   return a !== NOT_ASKED && b !== NOT_ASKED && (a !== b || one.tags[turn] !== other.tags[turn]);
 }
 
-// `matching`: for each dialogue whether its text fits, if a text is looked for.
+// `matching`: for each dialogue whether it contains the search text; null without one.
 function evaluate(filter, systems, matching) {
   const { turns, turnDialogue, none, gold } = model;
   const size = none + 1;

@@ -31,28 +31,28 @@ function pressed(event) {
 function help() {
   const box = find(".help");
   const names = { ArrowRight: "→", ArrowLeft: "←", Escape: "Esc" };
-  const item = (mark, told) => made("li", {}, mark, ` ${told}`);
-  const on = made("input", { type: "checkbox", checked: keysOn });
+  const item = (mark, description) => create("li", {}, mark, ` ${description}`);
+  const on = create("input", { type: "checkbox", checked: keysOn });
   on.onchange = () => { keysOn = on.checked; };
-  const close = made("button", { type: "button" }, "Close");
+  const close = create("button", { type: "button" }, "Close");
   close.onclick = () => box.close();
   const types = [...new Set(model.cells.slice(2, model.none).map(c => c.slice(8).replace(/_[a-z]+$/, "")))];
   box.replaceChildren(
-    made("h2", {}, "Keys"),
-    made("dl", { class: "key-list" }, ...Object.entries(KEYS).map(([key, [told]]) => made("div", {}, made("dt", {}, made("kbd", {}, names[key] ?? key)), made("dd", {}, told)))),
-    made("p", {}, made("label", {}, on, " Use single keys")),
-    made("h2", {}, "Marks"),
-    made("ul", { class: "mark-list" },
+    create("h2", {}, "Keys"),
+    create("dl", { class: "key-list" }, ...Object.entries(KEYS).map(([key, [description]]) => create("div", {}, create("dt", {}, create("kbd", {}, names[key] ?? key)), create("dd", {}, description)))),
+    create("p", {}, create("label", {}, on, " Use single keys")),
+    create("h2", {}, "Marks"),
+    create("ul", { class: "mark-list" },
       item(labelMark("alert_ongoing"), "alert, ongoing"), item(labelMark("alert_past"), "alert, past"),
       ...types.map(type => item(labelMark(`confirm_${type}_ongoing`), `confirm ${type}, ongoing`)),
       item(labelMark(`confirm_${types[0]}_past`), "confirm, past: hollow")),
-    ...(model.labelled ? [made("h3", {}, "Predictions of a system"),
-    made("ul", { class: "mark-list" },
+    ...(model.labelled ? [create("h3", {}, "Predictions of a system"),
+    create("ul", { class: "mark-list" },
       item(labelMark("alert_ongoing", "correct"), "correct"), item(labelMark("alert_ongoing", "early"), "too early: gold later"),
       item(labelMark("alert_ongoing", "late"), "too late or repeated: gold before"), item(labelMark("alert_ongoing", "swapped"), "in place of another label"),
       item(labelMark("alert_ongoing", "unfounded"), "unfounded: nowhere gold"), item(labelMark("alert_ongoing", "missed"), "a gold label that was missed"))] : []),
-    made("h3", {}, "Answers"),
-    made("ul", { class: "mark-list" }, item(stateMark("none"), "none: no label"), item(stateMark("unparsed"), "unparsed: no label can be read"),
+    create("h3", {}, "Answers"),
+    create("ul", { class: "mark-list" }, item(stateMark("none"), "none: no label"), item(stateMark("unparsed"), "unparsed: no label can be read"),
       item(stateMark("refused"), "refused"), item(stateMark("failed"), "failed: no answer came"), item(stateMark("not asked"), "nothing: not asked")),
     close);
   box.showModal();

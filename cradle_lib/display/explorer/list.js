@@ -1,6 +1,6 @@
-// The list of dialogues: a real table, of which only the rows in view exist.
+// The list of dialogues: a table that contains only the rows in view.
 
-function made(tag, attributes = {}, ...children) {
+function create(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === true) element.setAttribute(name, "");
@@ -10,10 +10,10 @@ function made(tag, attributes = {}, ...children) {
   return element;
 }
 
-const hidden = text => made("span", { class: "visually-hidden" }, text);
+const hidden = text => create("span", { class: "visually-hidden" }, text);
 
-// Turns of a dialogue on which one of the systems shown is not right. Without gold labels these are
-// the turns with a prediction, or with an unusable answer.
+// Turns of a dialogue on which one of the systems shown is wrong. Without gold labels, turns with a
+// prediction or an unusable answer.
 const DISAGREEMENT = () => (model.labelled ? "disagreement" : "prediction");
 
 function disagreements(dialogue, systems) {
@@ -26,7 +26,7 @@ function disagreements(dialogue, systems) {
 const lengthOf = dialogue => model.turnStart[dialogue + 1] - model.turnStart[dialogue];
 const aboutOf = (dialogue, name) => (model.about[name] ? model.about[name].names[model.about[name].codes[dialogue]] : "");
 
-// Name, heading, content of a row, and whether the largest come first.
+// Columns of the list: name, heading, value of a dialogue, and whether large values come first.
 function columns(found, { systems, filter }) {
   const filtered = Object.values(filter).some(values => values?.length);
   return [
@@ -55,12 +55,12 @@ function ordered(found, state) {
 function strip(dialogue, found, systems) {
   const start = model.turnStart[dialogue];
   const turns = Array.from({ length: lengthOf(dialogue) }, (_, i) => start + i);
-  const line = (of, marks, isNone) => made("div", { class: `line ${of}` }, ...turns.map(turn => {
+  const line = (of, marks, isNone) => create("div", { class: `line ${of}` }, ...turns.map(turn => {
     const hit = found.hits[turn] && found.byPair ? "hit" : "";
-    // Most turns have nothing: a dot of the style sheet is cheaper than a drawing.
-    return isNone(turn) ? made("span", { class: `dot ${hit}` }) : made("span", { class: hit }, ...marks(turn));
+    // Most turns have no label: a dot from CSS is cheaper than an SVG.
+    return isNone(turn) ? create("span", { class: `dot ${hit}` }) : create("span", { class: hit }, ...marks(turn));
   }));
-  return made("div", { class: "strip", "aria-hidden": "true" },
+  return create("div", { class: "strip", "aria-hidden": "true" },
     ...(model.labelled ? [line("gold", turn => marksOfGold(model.gold[turn]), turn => !model.gold[turn])] : []),
     ...systems.map(index => model.systems[index]).map(system =>
       line("system", turn => marksOfSystem(system, turn), turn => !model.gold[turn] && !system.tags[turn] && !system.outcome[turn])));
@@ -72,27 +72,27 @@ function listTable(state, found, shown, go) {
   const height = Math.max(38, 18 * (state.systems.length + 1) + 12);
   const sorted = state.sort.replace(/^-/, "");
   const heads = across.map(column => {
-    if (!column.value) return made("th", { scope: "col" }, column.title);
+    if (!column.value) return create("th", { scope: "col" }, column.title);
     const down = Boolean(column.down) !== state.sort.startsWith("-");
-    const button = made("button", { type: "button" }, column.title);
+    const button = create("button", { type: "button" }, column.title);
     button.onclick = () => go({ sort: sorted === column.name && !state.sort.startsWith("-") ? `-${column.name}` : column.name });
-    return made("th", { scope: "col", class: column.name, "aria-sort": sorted === column.name ? (down ? "descending" : "ascending") : null }, button);
+    return create("th", { scope: "col", class: column.name, "aria-sort": sorted === column.name ? (down ? "descending" : "ascending") : null }, button);
   });
-  const body = made("tbody");
-  const table = made("table", { class: "dialogues", "aria-rowcount": shown.length + 1 },
-    made("caption", { class: "visually-hidden" }, "Dialogues that fit the filters"),
-    made("thead", {}, made("tr", { "aria-rowindex": 1 }, ...heads)), body);
+  const body = create("tbody");
+  const table = create("table", { class: "dialogues", "aria-rowcount": shown.length + 1 },
+    create("caption", { class: "visually-hidden" }, "Dialogues that fit the filters"),
+    create("thead", {}, create("tr", { "aria-rowindex": 1 }, ...heads)), body);
   table.style.setProperty("--height", `${height}px`);
 
   const row = place => {
     const dialogue = shown[place];
-    const link = made("a", { href: formatState({ ...state, dialogue, row: -1 }) }, model.dialogues[dialogue]);
+    const link = create("a", { href: formatState({ ...state, dialogue, row: -1 }) }, model.dialogues[dialogue]);
     const cells = across.slice(1).map(column => column.value
-      ? made("td", { class: `${column.name}${column.down ? " num" : ""}` }, String(column.value(dialogue)))
-      : made("td", { class: "marks" }, strip(dialogue, found, state.systems), hidden(toldOfStrip(dialogue, state.systems))));
-    return made("tr", { "aria-rowindex": place + 2 }, made("th", { scope: "row" }, link), ...cells);
+      ? create("td", { class: `${column.name}${column.down ? " num" : ""}` }, String(column.value(dialogue)))
+      : create("td", { class: "marks" }, strip(dialogue, found, state.systems), hidden(stripText(dialogue, state.systems))));
+    return create("tr", { "aria-rowindex": place + 2 }, create("th", { scope: "row" }, link), ...cells);
   };
-  const space = (count, of) => (count ? [made("tr", { "aria-hidden": "true", class: of }, made("td", { colspan: across.length, style: `height:${count * height}px` }))] : []);
+  const space = (count, of) => (count ? [create("tr", { "aria-hidden": "true", class: of }, create("td", { colspan: across.length, style: `height:${count * height}px` }))] : []);
   let first = -1;
   const draw = () => {
     const wanted = Math.max(0, Math.min(shown.length - 1, Math.floor(box.scrollTop / height) - 4));
@@ -119,10 +119,10 @@ function listTable(state, found, shown, go) {
   };
 }
 
-function toldOfStrip(dialogue, systems) {
+function stripText(dialogue, systems) {
   const turns = Array.from({ length: lengthOf(dialogue) }, (_, i) => model.turnStart[dialogue] + i);
   const labelled = turns.filter(turn => model.gold[turn]).length;
   const verdict = model.labelled ? "wrong" : "predicts labels";
-  const told = systems.map(index => `${model.systems[index].name} ${verdict} on ${disagreements(dialogue, [index]).length}`);
-  return `${model.labelled ? `${GOLD} labels on ${labelled} turns; ` : ""}${told.join(", ")}`;
+  const counts = systems.map(index => `${model.systems[index].name} ${verdict} on ${disagreements(dialogue, [index]).length}`);
+  return `${model.labelled ? `${GOLD} labels on ${labelled} turns; ` : ""}${counts.join(", ")}`;
 }

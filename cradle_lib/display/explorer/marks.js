@@ -1,5 +1,5 @@
-// Marks. Shape: alert or confirm. Colour: crisis type. Fill: ongoing or past. Outline: what became
-// of the tag. An answer that could not be read, was refused or never came has a mark of its own.
+// Marks. Shape: alert or confirm. Colour: crisis type. Fill: ongoing or past. Outline: whether the
+// prediction is correct, and the kind of error. Unparsed, refused and failed answers have their own.
 
 const SVG = "http://www.w3.org/2000/svg";
 const OUTLINE = {
@@ -22,7 +22,7 @@ const STATES = {
   unparsed: "M3.5 3.5H16.5V16.5H3.5ZM7.6 8.2Q7.6 6 10 6T12.4 8.1Q12.4 9.4 10 10.4V11.6M10 13.4V14.2",
 };
 
-function drawn(name, paths, crisis) {
+function drawMark(name, paths, crisis) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 20 20");
   svg.setAttribute("class", `mark ${name}`);
@@ -41,12 +41,12 @@ function labelMark(label, outline) {
   const [stage, time] = [label.split("_")[0], label.endsWith("_past") ? "past" : "ongoing"];
   const crisis = stage === "alert" ? "" : label.replace(/^confirm_/, "").replace(/_[a-z]+$/, "");
   const rings = (RINGS[outline] ?? []).map(path => ["ring", path]);
-  return drawn(`label ${time} ${outline ?? ""}`, [["shape", SHAPES[stage]], ...rings], crisis);
+  return drawMark(`label ${time} ${outline ?? ""}`, [["shape", SHAPES[stage]], ...rings], crisis);
 }
 
-const stateMark = state => drawn(state, state === "not asked" ? [] : [["state", STATES[state]]]);
+const stateMark = state => drawMark(state, state === "not asked" ? [] : [["state", STATES[state]]]);
 
-// The gold label and the tag of each pair of a turn, with its category.
+// The pairs of gold and predicted label of a turn, with their categories.
 function pairsOf(system, turn) {
   const size = model.none + 1;
   return Array.from(system.pairs.subarray(system.pairStart[turn], system.pairStart[turn + 1]), pair => {
@@ -73,8 +73,8 @@ const words = name => name.replaceAll("_", " ");
 // The outline of a pair's mark; none if there is no gold label to compare with.
 const outlineOf = category => (model.labelled ? OUTLINE[category] : undefined);
 
-// The same in words.
-function toldOfSystem(system, turn) {
+// The marks of a system's turn as text.
+function systemText(system, turn) {
   const state = stateOf(system, turn);
   if (state === "not asked") return ["not asked"];
   if (state !== "ok") return [`no labels, its answer was ${state}`];
@@ -87,4 +87,4 @@ function toldOfSystem(system, turn) {
   });
 }
 
-const toldOfGold = mask => (mask ? members(mask).map(label => model.cells[label]).join(", ") : "none");
+const goldText = mask => (mask ? members(mask).map(label => model.cells[label]).join(", ") : "none");

@@ -1,25 +1,25 @@
-// The page: controls, keys, the gate, and one function that draws what the address says.
+// The page: navigation, and one function that draws the state in the address.
 
 let state;
 let found;
 let shown = [];
 let table;
-// Of each dialogue whether its text fits; and what of it the list was made with.
+// For each dialogue whether it contains the search text, and its value when the list was drawn.
 let matching = null;
 let drawnFor = null;
 
-const say = message => { find(".said").textContent = message; };
+const announce = message => { find(".announcement").textContent = message; };
 
-function complain(message) {
+function showProblem(message) {
   find(".problem").textContent = message;
   find(".problem").hidden = !message;
 }
 
-// Changes what is shown; a step back in the browser brings the last view again.
+// Changes the state; the browser's back button restores the previous one.
 function go(change, { focus = "" } = {}) {
   const next = { ...state, ...change };
   const address = formatState(next);
-  complain("");
+  showProblem("");
   const opens = next.dialogue !== state.dialogue || next.filter !== state.filter;
   if (address !== location.hash) history[opens ? "pushState" : "replaceState"](null, "", address);
   draw(next, focus);
@@ -29,7 +29,7 @@ function draw(next, focus = "") {
   const before = state;
   state = next;
   const wanted = text.shown ? (state.filter.text?.[0] ?? "").toLowerCase() : "";
-  if (wanted !== text.wanted) look(wanted).catch(problem => complain(problem.message));
+  if (wanted !== text.wanted) searchText(wanted).catch(problem => showProblem(problem.message));
   const same = before && found && formatState({ ...before, dialogue: -1 }) === formatState({ ...next, dialogue: -1 });
   if (!same || drawnFor !== matching) {
     found = evaluate(state.filter, state.systems, matching);
@@ -39,7 +39,7 @@ function draw(next, focus = "") {
     table = null;
   }
   const open = state.dialogue >= 0;
-  // A dialogue needs the room.
+  // Makes room for the dialogue.
   if (open && !(before?.dialogue >= 0)) find(".narrow").open = false;
   find(".list").hidden = open;
   find("section.dialogue").hidden = !open;
@@ -53,13 +53,13 @@ function draw(next, focus = "") {
     table ??= listTable(state, found, shown, go);
     if (before?.dialogue >= 0) table.reveal(before.dialogue);
   }
-  tell();
+  showCount();
 }
 
 const n = number => number.toLocaleString("en");
 const plural = (number, word) => `${n(number)} ${word}${number === 1 ? "" : "s"}`;
 
-function tell() {
+function showCount() {
   const filtered = Object.values(state.filter).some(values => values?.length);
   const turns = filtered
     ? `${n(found.turns)} of ${plural(model.turns, "turn")}, ${n(found.dialogues)} of ${plural(model.dialogues.length, "dialogue")}`
@@ -69,8 +69,8 @@ function tell() {
   const count = found.byPair ? `${pairs} (${turns}).` : `${turns}.`;
   const only = state.filter.among ? ` Only ${plural(state.filter.among.length, "turn")} that the address names.` : "";
   const waits = state.filter.text?.length && !text.shown ? " The text is searched once it is shown." : "";
-  const told = text.wanted && !matching ? "Searching the text." : count + only + waits;
-  if (find(".count").textContent !== told) find(".count").textContent = told;
+  const description = text.wanted && !matching ? "Searching the text." : count + only + waits;
+  if (find(".count").textContent !== description) find(".count").textContent = description;
   find(".clear").hidden = !filtered;
 }
 
@@ -79,49 +79,49 @@ function tell() {
 async function drawDialogue(before, focus) {
   const { dialogue, row } = state;
   const key = formatState(state);
-  const lines = text.shown ? await said(dialogue).catch(problem => complain(problem.message)) : null;
+  const lines = text.shown ? await loadText(dialogue).catch(problem => showProblem(problem.message)) : null;
   if (formatState(state) !== key) return;
   const differing = disagreements(dialogue, state.systems);
   const about = ["scenario", "timing"].map(name => aboutOf(dialogue, name)).filter(Boolean);
   const button = (label, action, keys) => {
-    const made_ = made("button", { type: "button", "aria-keyshortcuts": keys }, label);
-    made_.onclick = action;
-    return made_;
+    const made = create("button", { type: "button", "aria-keyshortcuts": keys }, label);
+    made.onclick = action;
+    return made;
   };
-  const heading = made("h2", { tabindex: -1 }, model.dialogues[dialogue]);
-  const lanes = lanesOf(state, found, go);
-  const scroller = made("div", { class: "lanes-box", tabindex: 0, role: "group", "aria-label": "Lanes" }, lanes);
-  const left = find(".lanes-box")?.scrollLeft ?? 0;
+  const heading = create("h2", { tabindex: -1 }, model.dialogues[dialogue]);
+  const labelTable = makeLabelTable(state, found, go);
+  const scroller = create("div", { class: "label-table-box", tabindex: 0, role: "group", "aria-label": "Labels by turn" }, labelTable);
+  const left = find(".label-table-box")?.scrollLeft ?? 0;
   const top = before?.dialogue === dialogue ? find(".transcript")?.scrollTop ?? 0 : 0;
   const script = transcript(state, found, lines, go);
   find("section.dialogue").replaceChildren(
-    made("div", { class: "bar" }, button("All dialogues", () => go({ dialogue: -1, row: -1 }), "Escape"),
+    create("div", { class: "bar" }, button("All dialogues", () => go({ dialogue: -1, row: -1 }), "Escape"),
       button("Previous", () => move(-1), "k"), button("Next", () => move(1), "j"), button(`Next ${DISAGREEMENT()}`, () => disagree(1), "n")),
     heading,
-    made("p", { class: "about-dialogue" }, [...about, plural(lengthOf(dialogue), "user turn"), plural(differing.length, DISAGREEMENT()), placeTold(dialogue)].filter(Boolean).join(", ")),
-    laneChooser(state, lanes), scroller,
+    create("p", { class: "about-dialogue" }, [...about, plural(lengthOf(dialogue), "user turn"), plural(differing.length, DISAGREEMENT()), placeText(dialogue)].filter(Boolean).join(", ")),
+    rowChooser(state, labelTable), scroller,
     ...(root.dataset.text === "yes" && !text.shown ? [gate(() => showText(true))] : []),
-    made("div", { class: "reading" }, script, made("div", { class: "beside" }, turnPanel(state, lines), ...(lines ? [helpLines()] : []))));
+    create("div", { class: "reading" }, script, create("div", { class: "side" }, turnPanel(state, lines), ...(lines ? [helpLines()] : []))));
   scroller.scrollLeft = left;
   script.scrollTop = top;
-  follow(scroller, lanes, script);
+  follow(scroller, labelTable, script);
   if (before?.dialogue !== dialogue) heading.focus({ preventScroll: Boolean(focus) });
   else if (focus === "text") script.focus({ preventScroll: true });
-  else if (focus === "turn") lanes.querySelector("th.chosen button")?.focus({ preventScroll: true });
+  else if (focus === "turn") labelTable.querySelector("th.chosen button")?.focus({ preventScroll: true });
   const turn = turnOf(dialogue, row);
-  say(`${before?.dialogue !== dialogue ? `Dialogue ${model.dialogues[dialogue]}. ` : ""}Turn ${row + 1}. ${model.labelled ? `${GOLD} ${toldOfGold(model.rowGold[at(dialogue, row)])}. ` : ""}`
-    + (turn < 0 ? "" : state.systems.map(i => `${model.systems[i].name}: ${toldOfSystem(model.systems[i], turn).join("; ")}`).join(". ")));
+  announce(`${before?.dialogue !== dialogue ? `Dialogue ${model.dialogues[dialogue]}. ` : ""}Turn ${row + 1}. ${model.labelled ? `${GOLD} ${goldText(model.rowGold[at(dialogue, row)])}. ` : ""}`
+    + (turn < 0 ? "" : state.systems.map(i => `${model.systems[i].name}: ${systemText(model.systems[i], turn).join("; ")}`).join(". ")));
 }
 
-function placeTold(dialogue) {
+function placeText(dialogue) {
   const place = shown.indexOf(dialogue);
   return place < 0 ? "does not fit the filters" : `${n(place + 1)} of ${n(shown.length)} that fit`;
 }
 
-// The lanes and the transcript show the chosen turn, without moving the page.
-function follow(scroller, lanes, script) {
-  const column = lanes.querySelector("th.chosen");
-  const stub = lanes.querySelector("tbody th").offsetWidth;
+// Scrolls the table and the transcript to the chosen turn, without scrolling the page.
+function follow(scroller, labelTable, script) {
+  const column = labelTable.querySelector("th.chosen");
+  const stub = labelTable.querySelector("tbody th").offsetWidth;
   if (column) {
     const [from, to] = [column.offsetLeft - stub, column.offsetLeft + column.offsetWidth];
     if (from < scroller.scrollLeft) scroller.scrollLeft = from;
@@ -137,7 +137,7 @@ function follow(scroller, lanes, script) {
 function move(step) {
   const place = shown.indexOf(state.dialogue);
   const next = place < 0 ? (step > 0 ? shown.find(d => d > state.dialogue) ?? shown[0] : shown.findLast(d => d < state.dialogue) ?? shown.at(-1)) : shown[place + step];
-  if (next === undefined) say(step > 0 ? "This is the last dialogue that fits." : "This is the first dialogue that fits.");
+  if (next === undefined) announce(step > 0 ? "This is the last dialogue that fits." : "This is the first dialogue that fits.");
   else go({ dialogue: next, row: -1 });
 }
 
@@ -147,7 +147,7 @@ function turnBy(step) {
   if (next !== undefined) go({ row: next }, { focus: "turn" });
 }
 
-// The next turn on which a system shown is wrong, in this dialogue or in one after it.
+// Goes to the next or previous disagreement, in this dialogue or in another.
 function disagree(step) {
   if (state.dialogue >= 0) {
     const rows = disagreements(state.dialogue, state.systems).map(rowOf);
@@ -157,7 +157,7 @@ function disagree(step) {
   const place = shown.indexOf(state.dialogue);
   const rest = step > 0 ? shown.slice(place + 1) : shown.slice(0, Math.max(0, place)).reverse();
   const dialogue = rest.find(d => disagreements(d, state.systems).length);
-  if (dialogue === undefined) return say(`No other ${DISAGREEMENT()}.`);
+  if (dialogue === undefined) return announce(`No other ${DISAGREEMENT()}.`);
   const rows = disagreements(dialogue, state.systems).map(rowOf);
   return go({ dialogue, row: step > 0 ? rows[0] : rows.at(-1) });
 }
@@ -169,17 +169,17 @@ function showText(shown) {
   find(".hide").hidden = !shown;
   control("text").disabled = !shown;
   draw(state, shown ? "text" : "");
-  if (!shown) say("All text is hidden.");
+  if (!shown) announce("All text is hidden.");
 }
 
-// Finds the dialogues in which something is said. Without the reader's yes, no text is loaded.
-async function look(wanted) {
+// Finds the dialogues that contain a text. Called only after the reader has chosen to see text.
+async function searchText(wanted) {
   text.wanted = wanted;
   matching = null;
   if (!wanted) return;
   const fits = new Uint8Array(model.dialogues.length);
   for (let d = 0; d < fits.length; d++)
-    if ((await said(d)).some(([line]) => line.toLowerCase().includes(wanted))) fits[d] = 1;
+    if ((await loadText(d)).some(([line]) => line.toLowerCase().includes(wanted))) fits[d] = 1;
   if (wanted !== text.wanted) return;
   matching = fits;
   draw(state);
@@ -188,31 +188,31 @@ async function look(wanted) {
 // --- Start ---
 
 function restore() {
-  if (PEOPLE !== atPeople()) return location.reload();
+  if (PEOPLE !== annotatorsShown()) return location.reload();
   const next = parseState(location.hash);
-  complain(next.unknown.length ? `Unknown in this address: ${next.unknown.join(", ")}.` : "");
+  showProblem(next.unknown.length ? `Unknown in this address: ${next.unknown.join(", ")}.` : "");
   if (!state || formatState(next) !== formatState(state)) draw(next);
 }
 
-// One line above the list, and a way past the contents of the book for those who use the keyboard.
+// Draws the legend above the list, and a link for keyboards that skips the book's navigation.
 function explain() {
   const legend = [
     [labelMark("alert_ongoing"), "alert"], [labelMark("confirm_SH_ongoing"), "confirm"], [labelMark("confirm_SH_past"), "hollow: past"],
     ...(model.labelled ? [[labelMark("alert_ongoing", "correct"), "correct"], [labelMark("alert_ongoing", "unfounded"), "wrong"], [labelMark("alert_ongoing", "missed"), "missed"]] : []),
   ];
   const lines = model.labelled ? `First line ${GOLD.toLowerCase()}, then each ${WHO.toLowerCase()}:` : `One line for each ${WHO.toLowerCase()}; there are no gold labels:`;
-  find(".legend").replaceChildren(lines, ...legend.map(([mark, told]) => made("span", {}, mark, ` ${told}`)));
+  find(".legend").replaceChildren(lines, ...legend.map(([mark, description]) => create("span", {}, mark, ` ${description}`)));
   for (const each of root.querySelectorAll(".of-who")) each.textContent = WHO;
   for (const each of root.querySelectorAll(".of-gold")) each.textContent = GOLD;
   for (const name of ["gold", "category", "gold_order", "systems_wrong"]) control(name).closest("label").hidden = !model.labelled;
   find(".who").hidden = root.dataset.people !== "yes";
   control("who").value = PEOPLE ? "annotators" : "";
-  const skip = made("a", { href: "#cradle-explorer", class: "skip-explorer" }, "Skip to the explorer");
+  const skip = create("a", { href: "#cradle-explorer", class: "skip-explorer" }, "Skip to the explorer");
   skip.onclick = event => { event.preventDefault(); find(".filters label:not([hidden]) select").focus(); };
   (document.getElementById("pst-skip-link") ?? document.body).prepend(skip);
 }
 
-// How many turns are behind an address, for tests and for those who count.
+// Counts the pairs, turns and dialogues of an address, for tests.
 function count(hash) {
   const asked = parseState(hash);
   const { pairs, turns, dialogues, hits } = evaluate(asked.filter, asked.systems, null);
@@ -226,6 +226,6 @@ load("core").then(core => {
   restore();
   listen();
   root.dataset.ready = "yes";
-  // Who comes from a number wants its turns, not what stands above them.
+  // Links from other pages go to certain turns, so the page scrolls past its heading.
   if (location.hash.length > 1) root.scrollIntoView({ behavior: "instant" });
-}).catch(problem => { complain(problem.message); throw problem; });
+}).catch(problem => { showProblem(problem.message); throw problem; });

@@ -1,11 +1,11 @@
-// What is shown, and its address: #v=annotators&d=DIALOGUE&t=TURN&m=SYSTEM,SYSTEM&f=TERM:VALUE,VALUE;TERM:VALUE&s=ORDER
+// The state of the page and its address: #v=annotators&d=DIALOGUE&t=TURN&m=SYSTEM,SYSTEM&f=TERM:VALUE,VALUE;TERM:VALUE&s=ORDER
 // A turn of the term `among` is DIALOGUE.TURN_ID.
 
 const TERMS = ["gold", "predicted", "category", "pairing", "outcome", "right", "wrong", "differ", "systems_wrong", "gold_order", "predicted_order", "scenario", "timing", "among", "text"];
-const listed = values => values.map(encodeURIComponent).join(",");
-const unlisted = text => text.split(",").filter(Boolean).map(decoded);
+const encodeList = values => values.map(encodeURIComponent).join(",");
+const decodeList = text => text.split(",").filter(Boolean).map(decodeText);
 
-function decoded(text) {
+function decodeText(text) {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -27,23 +27,23 @@ function parseState(hash) {
   for (const term of (fields.get("f") ?? "").split(";").filter(Boolean)) {
     const [name, values] = term.split(/:(.*)/s, 2);
     if (!TERMS.includes(name)) unknown.push(name);
-    else filter[name] = unlisted(values ?? "");
+    else filter[name] = decodeList(values ?? "");
   }
   for (const name of ["right", "wrong", "differ"]) {
     if (!filter[name]) continue;
     filter[name] = filter[name].map(system).filter(i => i >= 0).map(i => model.systems[i].id);
     if (!filter[name].length) delete filter[name];
   }
-  if (filter.among) filter.among = filter.among.filter(place => placed(place) >= 0 || !unknown.push(place));
-  const chosen = [...new Set(unlisted(fields.get("m") ?? "").map(system))].filter(i => i >= 0);
-  const id = fields.has("d") ? decoded(fields.get("d")) : null;
+  if (filter.among) filter.among = filter.among.filter(place => turnOfPlace(place) >= 0 || !unknown.push(place));
+  const chosen = [...new Set(decodeList(fields.get("m") ?? "").map(system))].filter(i => i >= 0);
+  const id = fields.has("d") ? decodeText(fields.get("d")) : null;
   const dialogue = id === null ? -1 : model.place.get(id) ?? -1;
   if (id !== null && dialogue < 0) unknown.push(id);
   const turn = Number.parseInt(fields.get("t"), 10) - 1;
   return {
     dialogue,
     row: dialogue >= 0 && turn >= 0 && turn < model.rowStart[dialogue + 1] - model.rowStart[dialogue] ? turn : -1,
-    systems: chosen.length ? chosen : usual(),
+    systems: chosen.length ? chosen : defaultSystems(),
     filter,
     sort: fields.get("s") ?? "",
     unknown,
@@ -51,25 +51,25 @@ function parseState(hash) {
 }
 
 // The user turn that a value of `among` names, counted through the corpus; -1 if there is none.
-function placed(place) {
+function turnOfPlace(place) {
   const cut = place.lastIndexOf(".");
   const dialogue = model.place.get(place.slice(0, cut));
   return dialogue === undefined ? -1 : turnOf(dialogue, Number(place.slice(cut + 1)));
 }
 
 function formatState(state) {
-  const terms = TERMS.filter(name => state.filter[name]?.length).map(name => `${name}:${listed(state.filter[name])}`);
+  const terms = TERMS.filter(name => state.filter[name]?.length).map(name => `${name}:${encodeList(state.filter[name])}`);
   const parts = PEOPLE ? ["v=annotators"] : [];
   if (state.dialogue >= 0) parts.push(`d=${encodeURIComponent(model.dialogues[state.dialogue])}`);
   if (state.dialogue >= 0 && state.row >= 0) parts.push(`t=${state.row + 1}`);
-  parts.push(`m=${listed(state.systems.map(index => model.systems[index].id))}`);
+  parts.push(`m=${encodeList(state.systems.map(index => model.systems[index].id))}`);
   if (terms.length) parts.push(`f=${terms.join(";")}`);
   if (state.sort) parts.push(`s=${state.sort}`);
   return `#${parts.join("&")}`;
 }
 
 // The best system; among annotators the first two who gave any label.
-function usual() {
+function defaultSystems() {
   if (model.best !== null) return [model.best];
   const tagging = model.systems.filter(system => system.tags.some(mask => mask)).map(system => system.index);
   return (tagging.length ? tagging : [0]).slice(0, 2);

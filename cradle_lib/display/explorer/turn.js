@@ -1,27 +1,27 @@
-// One turn, opened: why gold is what it is, and for each system what it wrote, how sure it was and
-// what it had seen.
+// Details of one turn: its gold labels and earlier ones, and for each system the verdicts, the raw
+// answer, log-probabilities and the history in the prompt.
 
 const numberOf = (dialogue, row) => `turn ${row + 1}`;
 
-// Rows of a dialogue on which gold has a label.
+// Rows of a dialogue with a certain gold label.
 const goldRows = (dialogue, label) => rowsOf(dialogue).filter(row => model.rowGold[at(dialogue, row)] & (1 << label));
 
-function whyGold(dialogue, row) {
+function goldContext(dialogue, row) {
   const mask = model.rowGold[at(dialogue, row)];
   const before = model.cells.slice(0, model.none).map((cell, label) => [cell, goldRows(dialogue, label).filter(r => r < row)]).filter(([, rows]) => rows.length);
   const given = before.map(([cell, rows]) => `${cell} on ${numberOf(dialogue, rows[0])}`).join(", ");
-  const told = [];
+  const description = [];
   if (mask) {
     const again = members(mask).filter(label => goldRows(dialogue, label)[0] < row).map(label => model.cells[label]);
-    told.push(again.length ? `Given again: ${again.join(", ")}.` : "First time in this dialogue.");
+    description.push(again.length ? `Given again: ${again.join(", ")}.` : "First time in this dialogue.");
   }
-  if (given) told.push(`Given before: ${given}. A label is given only once per event.`);
-  else if (!mask) told.push("No label before this turn either.");
-  return told.join(" ");
+  if (given) description.push(`Given before: ${given}. A label is given only once per event.`);
+  else if (!mask) description.push("No label before this turn either.");
+  return description.join(" ");
 }
 
-// Where a tag that answers no gold label of its turn is gold, if anywhere.
-function whyWrong(dialogue, row, predicted) {
+// Says where a label that is a false positive on this turn is gold, if anywhere.
+function falsePositiveContext(dialogue, row, predicted) {
   const rows = goldRows(dialogue, predicted);
   const earlier = rows.filter(r => r < row);
   const later = rows.filter(r => r > row);
@@ -31,29 +31,29 @@ function whyWrong(dialogue, row, predicted) {
 
 function verdicts(system, dialogue, row, turn) {
   const state = stateOf(system, turn);
-  if (state === "not asked") return [made("p", {}, "Not asked about this dialogue.")];
-  const list = made("ul", { class: "verdicts" });
-  if (state !== "ok") list.append(made("li", {}, stateMark(state), ` ${state}: its answer gave no labels.`));
-  const told = toldOfSystem(system, turn);
+  if (state === "not asked") return [create("p", {}, "Not asked about this dialogue.")];
+  const list = create("ul", { class: "verdicts" });
+  if (state !== "ok") list.append(create("li", {}, stateMark(state), ` ${state}: its answer gave no labels.`));
+  const description = systemText(system, turn);
   if (state === "ok")
     pairsOf(system, turn).forEach(({ gold, predicted, category }, i) => {
-      const why = model.labelled && gold === model.none && predicted < model.none ? ` (${whyWrong(dialogue, row, predicted)})` : "";
+      const why = model.labelled && gold === model.none && predicted < model.none ? ` (${falsePositiveContext(dialogue, row, predicted)})` : "";
       const cell = model.cells[predicted < model.none ? predicted : gold];
-      list.append(made("li", {}, cell === "none" ? stateMark("none") : labelMark(cell, outlineOf(category)), ` ${told[i]}${why}`));
+      list.append(create("li", {}, cell === "none" ? stateMark("none") : labelMark(cell, outlineOf(category)), ` ${description[i]}${why}`));
     });
   return [list];
 }
 
-function sureness(choices) {
+function logProbabilities(choices) {
   const rows = choices.flatMap((fork, i) => Object.entries(fork).sort((a, b) => b[1] - a[1]).map(([branch, value], place) =>
-    made("tr", { class: place ? "" : "first" }, made("td", {}, place ? "" : String(i + 1)), made("td", {}, made("code", {}, branch)),
-      made("td", { class: "num" }, value.toFixed(3)), made("td", { class: "num" }, `${(100 * Math.exp(value)).toFixed(1)} %`))));
-  return made("details", {}, made("summary", {}, "Log-probabilities at each fork"),
-    made("div", { class: "scrolled", tabindex: 0, role: "group", "aria-label": "Log-probabilities" },
-      made("table", { class: "forks" }, made("thead", {}, made("tr", {}, ...["Fork", "Branch", "Log-probability", "Probability"].map(t => made("th", { scope: "col" }, t)))), made("tbody", {}, ...rows))));
+    create("tr", { class: place ? "" : "first" }, create("td", {}, place ? "" : String(i + 1)), create("td", {}, create("code", {}, branch)),
+      create("td", { class: "num" }, value.toFixed(3)), create("td", { class: "num" }, `${(100 * Math.exp(value)).toFixed(1)} %`))));
+  return create("details", {}, create("summary", {}, "Log-probabilities at each fork"),
+    create("div", { class: "scrolled", tabindex: 0, role: "group", "aria-label": "Log-probabilities" },
+      create("table", { class: "forks" }, create("thead", {}, create("tr", {}, ...["Fork", "Branch", "Log-probability", "Probability"].map(t => create("th", { scope: "col" }, t)))), create("tbody", {}, ...rows))));
 }
 
-// The dialogue as the system saw it before this turn, line by line.
+// The lines of the history in the system's prompt for this turn.
 function historyLines(system, dialogue, row, lines) {
   const found = [];
   utterances(dialogue).forEach((r, i) => {
@@ -69,24 +69,24 @@ function historyLines(system, dialogue, row, lines) {
 
 const HISTORIES = { self: "its own tags", gold: "the gold tags", none: "no tags" };
 
-function opened(system, dialogue, row, lines) {
+function systemDetails(system, dialogue, row, lines) {
   const turn = turnOf(dialogue, row);
-  const block = made("section", { class: "of-system", "aria-label": system.name }, made("h4", {}, system.name), ...verdicts(system, dialogue, row, turn));
+  const block = create("section", { class: "of-system", "aria-label": system.name }, create("h4", {}, system.name), ...verdicts(system, dialogue, row, turn));
   if (stateOf(system, turn) === "not asked") return block;
-  const later = made("div");
+  const later = create("div");
   block.append(later);
-  answerOf(system, turn).then(({ answer, choices }) => {
+  loadAnswer(system, turn).then(({ answer, choices }) => {
     const parts = [];
-    if (answer !== null && text.shown) parts.push(made("p", { class: "label" }, "Raw answer"), made("pre", { tabindex: 0, "aria-label": "Raw answer" }, answer));
-    else if (answer !== null) parts.push(made("p", { class: "no-text" }, "The raw answer is hidden with the text."));
-    if (choices.length) parts.push(sureness(choices));
+    if (answer !== null && text.shown) parts.push(create("p", { class: "label" }, "Raw answer"), create("pre", { tabindex: 0, "aria-label": "Raw answer" }, answer));
+    else if (answer !== null) parts.push(create("p", { class: "no-text" }, "The raw answer is hidden with the text."));
+    if (choices.length) parts.push(logProbabilities(choices));
     if (lines) {
       const seen = historyLines(system, dialogue, row, lines);
-      parts.push(made("details", {}, made("summary", {}, `What it had seen: ${seen.length} lines with ${HISTORIES[system.history]}`),
-        made("p", { class: "label" }, `Prompt ${system.prompt}`), made("pre", { tabindex: 0, "aria-label": "History" }, seen.join("\n") || "Nothing: this is its first turn.")));
+      parts.push(create("details", {}, create("summary", {}, `History: ${seen.length} lines with ${HISTORIES[system.history]}`),
+        create("p", { class: "label" }, `Prompt ${system.prompt}`), create("pre", { tabindex: 0, "aria-label": "History" }, seen.join("\n") || "Nothing: this is its first turn.")));
     }
     later.replaceChildren(...parts);
-  }, problem => later.replaceChildren(made("p", {}, problem.message)));
+  }, problem => later.replaceChildren(create("p", {}, problem.message)));
   return block;
 }
 
@@ -94,10 +94,10 @@ function turnPanel(state, lines) {
   const { dialogue, row } = state;
   const turn = turnOf(dialogue, row);
   const mask = model.rowGold[at(dialogue, row)];
-  const panel = made("div", { class: "turn", tabindex: 0, role: "group", "aria-label": `Turn ${row + 1}, opened` }, made("h3", {}, `Turn ${row + 1}`),
-    ...(model.labelled ? [made("section", { class: "of-gold", "aria-label": GOLD }, made("h4", {}, GOLD),
-      made("p", {}, ...marksOfGold(mask), ` ${toldOfGold(mask)}. ${whyGold(dialogue, row)}`))] : []));
-  if (turn < 0) panel.append(made("p", {}, "No system is asked about this row."));
-  else panel.append(...state.systems.map(index => opened(model.systems[index], dialogue, row, lines)));
+  const panel = create("div", { class: "turn", tabindex: 0, role: "group", "aria-label": `Turn ${row + 1}, opened` }, create("h3", {}, `Turn ${row + 1}`),
+    ...(model.labelled ? [create("section", { class: "of-gold", "aria-label": GOLD }, create("h4", {}, GOLD),
+      create("p", {}, ...marksOfGold(mask), ` ${goldText(mask)}. ${goldContext(dialogue, row)}`))] : []));
+  if (turn < 0) panel.append(create("p", {}, "No system is asked about this row."));
+  else panel.append(...state.systems.map(index => systemDetails(model.systems[index], dialogue, row, lines)));
   return panel;
 }
