@@ -47,6 +47,4 @@ def read_archive(path: Path) -> dict[str, bytes]:
     except (zipfile.BadZipFile, RuntimeError, ValueError, EOFError, zlib.error) as error:
         # The module raises RuntimeError if a file is encrypted.
         problem = f"is not a valid bundle ({error})"
-    raise JournalError(
-        f"{paths.shown(path)}: {problem}. Ask whoever made the bundle for a new copy."
-    )
+    raise JournalError(f"{paths.shown(path)}: {problem}. Ask the bundle's author for a new copy.")

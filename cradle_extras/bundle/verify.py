@@ -188,14 +188,14 @@ def _check_scores(
         draws, seed = int(stated.get("draws", -1)), int(stated.get("seed", 0))
         if not 0 <= draws <= _MOST_DRAWS:
             raise ValueError(f"{draws:,} bootstrap draws, expected 0 to {_MOST_DRAWS:,}")
-        again = scored(run, conventions, draws, seed)
+        scores = scored(run, conventions, draws, seed)
         same = Record.model_validate(stated_record) == run.record
     except (CradleError, TypeError, ValueError, OverflowError) as error:
         yield Finding("score", f"can't be computed: {str(error).partition('. ')[0]}")
         return
     if not same:
         yield Finding("record", f"{RECORD} is not the record in the journal")
-    for about in _differences(stated.get("levels"), again["levels"]):
+    for about in _differences(stated.get("levels"), scores["levels"]):
         yield Finding("score", about)
 
 

@@ -139,14 +139,14 @@ class Local:
         """Starts a process for each command."""
         gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
         for index, words in commands.items():
-            own = {"CUDA_VISIBLE_DEVICES": gpus[index % len(gpus)]} if len(gpus) > 1 else {}
+            device = {"CUDA_VISIBLE_DEVICES": gpus[index % len(gpus)]} if len(gpus) > 1 else {}
             with self._log(index).open("wb") as log:
                 # In a separate session, so that Ctrl-C reaches it only through `interrupt`.
                 self._jobs[index] = subprocess.Popen(
                     [*_PROGRAM, *words],
                     stdout=log,
                     stderr=log,
-                    env={**os.environ, **own},
+                    env={**os.environ, **device},
                     start_new_session=True,
                 )
 

@@ -166,9 +166,9 @@ def longest_requests(
     pairs: Iterable[tuple[Plan, Post]], attempts: int
 ) -> dict[tuple[str, int], int]:
     """Gives the maximum UTF-8 bytes of each prompt, by dialogue and attempt (from 0)."""
-    more = len(repair_template().text.encode()) + QUOTED + _WORDS
+    repair = len(repair_template().text.encode()) + QUOTED + _WORDS
     return {
-        (plan.dialogue, attempt): len(request(plan, post).encode()) + more * (attempt > 0)
+        (plan.dialogue, attempt): len(request(plan, post).encode()) + repair * (attempt > 0)
         for plan, post in pairs
         for attempt in range(attempts)
     }

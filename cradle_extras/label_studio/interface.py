@@ -55,9 +55,9 @@ def labelling_keys() -> pd.DataFrame:
 
     Returns:
         One row for each label: ``label`` (str), ``button`` (categorical: its words without the
-        temporal state), ``temporal`` (categorical: ``ongoing`` or ``past``), ``key`` (str: what
-        to press), ``meaning`` and ``period`` (str: definitions of the button and of the temporal
-        state).
+        temporal state), ``temporal`` (categorical: ``ongoing`` or ``past``), ``key`` (str: the
+        keyboard shortcut), ``meaning`` and ``period`` (str: definitions of the button and of the
+        temporal state).
     """
     buttons = [title(label).rpartition(": ")[0] for label in LABELS]
     states = [temporal(label) for label in LABELS]

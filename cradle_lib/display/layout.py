@@ -62,7 +62,7 @@ Cells = tuple[list[tuple[str, ...]], list[list[Cell]], list[str]]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a frame becomes a table; the attributes are arguments of :func:`.show`."""
+    """Arranges a frame as a table; the attributes are arguments of :func:`.show`."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -103,7 +103,7 @@ class Layout:
                 place = ", ".join(f"{n} {record[n]}" for n in (*self.rows, *self.columns))
                 raise BookError(
                     f"two rows of the frame are for the same cell ({place}). Add a column that "
-                    "tells them apart to `rows` or `columns`"
+                    "distinguishes them to `rows` or `columns`"
                 )
             records[key] = record
         found = dict(zip(keys, self._estimates(frame), strict=True))

@@ -28,7 +28,7 @@ def label_points(axes: Axes, points: pd.DataFrame, x: str) -> None:
     If there is room, lines drawn by ``hlines`` or ``vlines`` are not covered either.
 
     Args:
-        axes: Where the points are drawn, with its final limits. Its figure gets the layout
+        axes: The axes of the points, with final limits. Its figure gets the layout
             ``constrained``, unless it has one.
         points: One row for each point; the index has the names, the column ``value`` the vertical
             position. Names have the colours of the palette, in the order of the rows.

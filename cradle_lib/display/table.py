@@ -40,7 +40,7 @@ _FOLDED: Final = ("Signature `", *_IN_WORDS)
 #: The note on intervals over dialogues.
 RESAMPLED: Final = "Intervals cover the sampling of dialogues only."
 #: The note on values without an interval.
-ALIKE: Final = (
+NO_INTERVAL: Final = (
     "No interval: the value is the same in at least 95 % of the draws, "
     "or undefined in more than 5 %."
 )
@@ -206,14 +206,14 @@ def _table(frame: pd.DataFrame, caption: str, layout: Layout, notes: tuple[str, 
     if len(signatures) > 1:
         notes = tuple(note.replace(*_IN_WORDS) for note in notes)
     below = [*notes, *(f"Signature `{line}`." for line in signatures)]
-    drawn = any(re.search(r"\|boot:[1-9]", line) for line in signatures)
-    if drawn and "low" in data:
+    resampled = any(re.search(r"\|boot:[1-9]", line) for line in signatures)
+    if resampled and "low" in data:
         if data["low"].notna().any():
             below.append(RESAMPLED)
         shares = data.get("unit", "share") != "count"
-        alike = data["low"].eq(data["value"]) & data["high"].eq(data["value"])
-        if (data["value"].notna() & (data["low"].isna() | alike) & shares).any():
-            below.append(ALIKE)
+        zero_width = data["low"].eq(data["value"]) & data["high"].eq(data["value"])
+        if (data["value"].notna() & (data["low"].isna() | zero_width) & shares).any():
+            below.append(NO_INTERVAL)
     ranking = layout.best is not None and layout.best in layout.rows
     return Table(frame, caption, heads, cells, groups, tuple(below), ranking)
 

@@ -306,7 +306,9 @@ def test_every_function_is_reached_by_keys_alone(open_page: Callable[..., Page])
     assert where() == ["d=d0000", "t=2"]
     press("ArrowRight")
     assert where() == ["d=d0000", "t=4"]
-    assert page.locator(".label-table th.chosen button").evaluate("b => b === document.activeElement")
+    assert page.locator(".label-table th.chosen button").evaluate(
+        "b => b === document.activeElement"
+    )
     seen = [where()]
     for _ in range(3):
         press("n")

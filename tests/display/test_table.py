@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from cradle_lib.display.cells import listed, with_code
 from cradle_lib.display.choice import Choice
 from cradle_lib.display.notice import Notice
-from cradle_lib.display.table import ALIKE, RESAMPLED, Table, show
+from cradle_lib.display.table import NO_INTERVAL, RESAMPLED, Table, show
 from cradle_lib.errors import BookError
 
 from .markup import Markup
@@ -337,15 +337,15 @@ def test_tables_with_resampled_intervals_note_their_limits() -> None:
         data.attrs["signature"] = f"cradle|n:600|boot:{draws}|v0.1.0"
         notes = show(data, "All.", rows="system", columns="score").notes
         assert (RESAMPLED in notes) is expected
-        assert ALIKE not in notes
+        assert NO_INTERVAL not in notes
     one = pd.concat([frame, frame.assign(system="b", low=NAN, high=NAN)])
     one.attrs = {"signature": "cradle|n:600|boot:9@0|v0.1.0"}
-    assert ALIKE in show(one, "All.", rows="system", columns="score").notes
+    assert NO_INTERVAL in show(one, "All.", rows="system", columns="score").notes
     none = show(one[1:], "All.", rows="system", columns="score").notes
-    assert ALIKE in none
+    assert NO_INTERVAL in none
     assert RESAMPLED not in none
     counts = one.assign(unit=["share", "count"])
-    assert ALIKE not in show(counts, "All.", rows="system", columns="score").notes
+    assert NO_INTERVAL not in show(counts, "All.", rows="system", columns="score").notes
 
 
 def test_nonzero_numbers_and_names_have_links() -> None:

@@ -84,23 +84,23 @@ class Decks:
         self._refused: Counter[str] = Counter()
 
     def draw(self, section: str) -> Phrase | None:
-        """Gives the next phrase of a section, or ``None`` when all are used up."""
+        """Gives the next phrase of a section, or ``None`` if none may be used any more."""
         if not self._test:
-            return self._next(section, own=False)
+            return self._next(section, reserved=False)
         labelled = re.fullmatch(LABELLED, section) is not None
-        own = labelled and self._rng.random() >= self._mix.familiar
-        return self._next(section, own=own) or self._next(section, own=not own)
+        reserved = labelled and self._rng.random() >= self._mix.familiar
+        return self._next(section, reserved=reserved) or self._next(section, reserved=not reserved)
 
-    def judge(self, phrase: Phrase, *, taken: bool) -> None:
-        """Records whether a surface form of the phrase was admitted."""
-        self._refused[phrase.where] = 0 if taken else self._refused[phrase.where] + 1
+    def judge(self, phrase: Phrase, *, admitted: bool) -> None:
+        """Records whether a text with the phrase was admitted."""
+        self._refused[phrase.where] = 0 if admitted else self._refused[phrase.where] + 1
 
-    def _next(self, section: str, *, own: bool) -> Phrase | None:
-        key = (section, own)
+    def _next(self, section: str, *, reserved: bool) -> Phrase | None:
+        key = (section, reserved)
         if not self._rest.get(key):
             phrases = self._bank.sections.get(section, ())
             if re.fullmatch(LABELLED, section):
-                phrases = phrases[1::2] if own else phrases[::2]
+                phrases = phrases[1::2] if reserved else phrases[::2]
             usable = [p for p in phrases if self._refused[p.where] < _EXHAUSTED]
             drawn = sorted((self._rng.random(), i) for i in range(len(usable)))
             self._rest[key] = [usable[i] for _, i in drawn]
@@ -178,7 +178,7 @@ class _Dialogue:
         return lines, sorted({move.case for move in self._moves if move.case})
 
     def _find(self, move: Move, speaker: str, *, labels: bool) -> str:
-        """Draws surface forms until the ledger admits one."""
+        """Draws phrases until the ledger admits their text."""
         longest = max(len(chain) for chain in move.parts)
         for level in range(longest):
             sections = [chain[min(level, len(chain) - 1)] for chain in move.parts]
@@ -189,14 +189,14 @@ class _Dialogue:
                     break
                 if any(p.where in self._used for p in drawn) and self._rng.random() < 0.9:
                     continue
-                text = self._word(move, sections, drawn, speaker)
+                text = self._render(move, sections, drawn, speaker)
                 found = sentences(text)
-                taken = self._writer.ledger.admits(found, labels=labels) and not (
+                admitted = self._writer.ledger.admits(found, labels=labels) and not (
                     self._said & set(found)
                 )
                 for phrase in drawn:
-                    self._writer.decks.judge(phrase, taken=taken)
-                if taken:
+                    self._writer.decks.judge(phrase, admitted=admitted)
+                if admitted:
                     self._writer.ledger.add(found, labels=labels)
                     self._said.update(found)
                     self._used.update(p.where for p in drawn)
@@ -208,7 +208,7 @@ class _Dialogue:
             hint="Add phrases, alternatives or slots to one of these sections",
         )
 
-    def _word(self, move: Move, sections: list[str], phrases: list[Phrase], speaker: str) -> str:
+    def _render(self, move: Move, sections: list[str], phrases: list[Phrase], speaker: str) -> str:
         listener = speaker == "Listener"
         texts = []
         for section, phrase in zip(sections, phrases, strict=True):

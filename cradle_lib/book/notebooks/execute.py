@@ -59,21 +59,23 @@ def execute(job: Job) -> str | None:
     project.work.mkdir(parents=True, exist_ok=True)
     _traceback_file(job).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{page.name}-", dir=project.work) as folder:
-        ran = Path(folder) / "notebook.ipynb"
+        executed = Path(folder) / "notebook.ipynb"
         try:
-            _run(job, ran)
+            _run(job, executed)
         except papermill.PapermillExecutionError as error:
             traceback = "\n".join(error.traceback) or str(error)
-            problem = failure(job, _failed_cell(ran, error), error.ename, error.evalue, traceback)
+            problem = failure(
+                job, _failed_cell(executed, error), error.ename, error.evalue, traceback
+            )
         except Exception as error:  # If a kernel dies, its transport may raise any exception.
             problem = failure(job, "outside any cell", type(error).__name__, str(error))
         if problem is None:
-            finished = _tidy(ran.read_text(encoding="utf-8"), job)
+            finished = _tidy(executed.read_text(encoding="utf-8"), job)
             write_text(project.sections / f"{page.name}.ipynb", finished)
         return problem
 
 
-def _run(job: Job, ran: Path) -> None:
+def _run(job: Job, executed: Path) -> None:
     import papermill
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
@@ -98,7 +100,7 @@ def _run(job: Job, ran: Path) -> None:
 
         papermill.execute_notebook(
             str(job.page.notebook.path),
-            str(ran),
+            str(executed),
             parameters=job.page.parameters,
             progress_bar=False,
             cwd=str(job.project.notebooks),
@@ -123,9 +125,9 @@ def _tidy(text: str, job: Job) -> str:
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
-def _failed_cell(ran: Path, error: Any) -> str:
+def _failed_cell(executed: Path, error: Any) -> str:
     """Gives the number of the failed cell in the source, and the first line that failed."""
-    cells = json.loads(ran.read_text(encoding="utf-8"))["cells"]
+    cells = json.loads(executed.read_text(encoding="utf-8"))["cells"]
     # Papermill has added a cell at the top, and one before the failed cell.
     added = {INJECTED, "papermill-error-cell-tag"}
     number = sum(added.isdisjoint(tags_of(cell)) for cell in cells[: error.cell_index + 3])
