@@ -1,4 +1,4 @@
-"""The corpus of the book: chosen by environment variables, inserted in the plan's slots."""
+"""The corpus of the book, chosen by environment variables."""
 
 from __future__ import annotations
 

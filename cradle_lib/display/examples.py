@@ -142,7 +142,7 @@ def _given_before(dialogue: Dialogue, turn: Turn) -> str:
 def _predicted(found: str | Sequence[tuple[str, str, str]]) -> str:
     """Writes what a system predicted on a turn.
 
-    The raw answer stays in the journal, because nobody has checked what the model wrote.
+    The raw answer stays in the journal, because nobody has reviewed it.
     """
     if found == "not asked":
         return "not asked"

@@ -192,7 +192,7 @@ class Layout:
             return "share"
         if not pd.api.types.is_float_dtype(column):
             return None
-        # Counts of which some are missing are floats too.
+        # Counts with missing values are floats too.
         return "count" if (column.dropna() % 1 == 0).all() else "number"
 
     def _cell(self, how: str | None, name: str, content: Any) -> Cell:
