@@ -117,7 +117,7 @@ def score_bundles(
     for path, signature in zip(bundles, signatures, strict=True):
         out.print(f"{path.name}: {signature}")
     if len({replace(signature, decoding="") for signature in signatures}) > 1:
-        out.print("Compare only rows whose signatures agree in everything but dec.")
+        out.print("Compare only rows whose signatures are equal, except for `dec`.")
     out.print("`cradle verify` checks that a bundle's answers and scores belong together.")
 
 

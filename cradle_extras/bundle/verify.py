@@ -144,7 +144,7 @@ def _check_setting(record: Record, corpus: Corpus, stated: Mapping[str, Any]) ->
         about = f"the run was over {record.corpus} ({record.corpus_fingerprint}), this is "
         yield Finding("corpus", f"{about}{corpus.name} ({corpus.fingerprint})")
     if template_of(record) is None:
-        about = f"template {record.prompt!r} ({record.prompt_hash}) is missing here, or another one"
+        about = f"template {record.prompt!r} ({record.prompt_hash}) is missing here, or differs"
         yield Finding("prompt", about)
 
 
@@ -170,7 +170,7 @@ def _check_questions(
         found.turns += len(fitting)
         if wrong := asked - fitting | own.keys() - asked:
             about = f"dialogue {dialogue.id}, turn {min(wrong)}: no answer, or its key does not "
-            reason = "match the question: it or an answer before it was changed"
+            reason = "match the question: this answer or an earlier one was changed"
             found.findings.append(Finding("question", about + reason))
     for name in answers:
         found.findings.append(Finding("question", f"the corpus has no dialogue {name}"))

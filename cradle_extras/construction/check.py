@@ -112,7 +112,7 @@ def check_attempts(made: Construction, posts: Posts) -> pd.DataFrame:
             post = posts.by_id.get(outcome.plan.post)
             case = Case(read_draft(text), outcome.plan.kind, outcome.plan, post)
             judged.append((outcome.plan.dialogue, case, [f for f in found if f.validator != NAME]))
-    # Attempts without dialogue lines are all equal, and have a finding of their own.
+    # Attempts without dialogue lines are all equal, and already have a finding.
     written = [(name, case.draft.text) for name, case, _ in judged if case.draft.lines]
     return _summary(judged, near_duplicates(written))
 

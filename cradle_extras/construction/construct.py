@@ -171,7 +171,7 @@ def _run_record(record: Record) -> dict[str, Any]:
 def _without_duplicates(
     outcomes: Sequence[Outcome], against: Iterable[Corpus]
 ) -> tuple[Outcome, ...]:
-    """Rejects accepted dialogues that nearly equal an earlier one, here or in other corpora."""
+    """Rejects accepted dialogues that are near-duplicates of an earlier one or of other corpora."""
     found = {outcome.plan.dialogue: outcome for outcome in outcomes}
     texts = [(o.plan.dialogue, o.draft.text) for o in outcomes if o.draft is not None]
     for duplicate, earlier, share in near_duplicates([*texts_of(against), *texts]):

@@ -97,7 +97,7 @@ def export(
         plan = Study.load(plan_file)
         plan.check(loaded)
         new = next_assignments(plan, read_annotations(after, loaded))
-        plan = plan.with_more(new)
+        plan = plan.with_assignments(new)
         if not new:
             out.print("No dialogue is left to label. Next: `cradle annotate adjudicate`.")
             return

@@ -36,7 +36,7 @@ HOTKEYS: Final[dict[str, str]] = _SETTINGS["hotkeys"]
 
 
 def title(label: str) -> str:
-    """Words a label for a button: ``Alert: ongoing``, ``Confirm SI active: past``."""
+    """Formats a label for a button: ``Alert: ongoing``, ``Confirm SI active: past``."""
     crisis = crisis_type(label)
     name = stage(label).capitalize() + ("" if crisis is None else f" {crisis.replace('_', ' ')}")
     return f"{name}: {temporal(label)}"
@@ -54,7 +54,7 @@ def labelling_keys() -> pd.DataFrame:
     """Lists the labels of the interface, with their buttons, keys and definitions.
 
     Returns:
-        One row for each label: ``label`` (str), ``button`` (categorical: its words without the
+        One row for each label: ``label`` (str), ``button`` (categorical: its text without the
         temporal state), ``temporal`` (categorical: ``ongoing`` or ``past``), ``key`` (str: the
         keyboard shortcut), ``meaning`` and ``period`` (str: definitions of the button and of the
         temporal state).

@@ -72,7 +72,7 @@ class Study(BaseModel):
     senior: str
     assignments: tuple[Assignment, ...]
 
-    def with_more(self, more: Iterable[Assignment]) -> Study:
+    def with_assignments(self, more: Iterable[Assignment]) -> Study:
         """Adds assignments that the plan does not have yet."""
         every = tuple(dict.fromkeys((*self.assignments, *more)))
         return self.model_copy(update={"assignments": every})

@@ -60,7 +60,7 @@ def _state(checkpoint: Path) -> dict[str, Any]:
     return state
 
 
-def keep(checkpoint: Path, folder: Path, model: Model) -> None:
+def store_checkpoint(checkpoint: Path, folder: Path, model: Model) -> None:
     """Copies the files for inference from a checkpoint: a full model, or an adapter in bfloat16.
 
     The adapter's configuration names ``model`` as its base.
@@ -84,7 +84,7 @@ def keep(checkpoint: Path, folder: Path, model: Model) -> None:
 
 
 def trained_model(model: Model, folder: Path) -> Model:
-    """Gives the entry of the model that :func:`keep` stored in a folder, for a run."""
+    """Gives the entry of the model that :func:`store_checkpoint` stored in a folder, for a run."""
     changed = folder if not (folder / CONFIG).is_file() else f"{model.base} + {folder}"
     return model.model_copy(update={"weights": str(changed), "revision": model.base_revision})
 
@@ -99,9 +99,9 @@ def score_checkpoint(
     unusable answers), and the number of ``dialogues``.
     """
     stored = checkpoint / "stored"
-    keep(checkpoint, stored, model)
-    kept = trained_model(model, stored)
-    journal = run(kept, dev, out=checkpoint / _DEV, sample=sample, options=options)
+    store_checkpoint(checkpoint, stored, model)
+    entry = trained_model(model, stored)
+    journal = run(entry, dev, out=checkpoint / _DEV, sample=sample, options=options)
     predictions = load_predictions(journal, dev, partial=sample is not None)
     evaluation = evaluate(predictions, draws=0)
     names = ("micro_f1", "micro_precision", "micro_recall")

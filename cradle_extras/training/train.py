@@ -17,10 +17,10 @@ from cradle_extras.training.checkpoints import (
     Progress,
     complete_checkpoints,
     epochs_done,
-    keep,
     loss_curve,
     score_checkpoint,
     step_of,
+    store_checkpoint,
     trained_model,
 )
 from cradle_extras.training.recipe import Recipe, load_recipe
@@ -149,9 +149,7 @@ def train_model(
     )
     _require_same(folder, record)
     if record.dropped:
-        notice(
-            f"{record.dropped:,} user turns are beyond {recipe.max_length:,} tokens and left out"
-        )
+        notice(f"{record.dropped:,} user turns beyond {recipe.max_length:,} tokens are left out")
     if os.environ.get("RANK", "0") == "0":
         record.write(folder)
     last = next(reversed(complete_checkpoints(folder)), None)
@@ -172,7 +170,7 @@ def train_model(
     # Of equal checkpoints the earliest.
     best = max(scores, key=lambda row: (row["micro_f1"], -row["step"]), default=None)
     step = step_of(candidates[-1]) if best is None else int(best["step"])
-    keep(folder / f"checkpoint-{step}", folder, model)
+    store_checkpoint(folder / f"checkpoint-{step}", folder, model)
     hours = losses[-1]["hours"]
     found = {"losses": losses, "dev": scores, "chosen": step, "hours": hours}
     record = record.model_copy(update=found)

@@ -45,15 +45,15 @@ class RunBar(Bar):
             transient=True,
             speed_estimate_period=_WINDOW,
         )
-        self._yes, self._unit, self.begun = yes, unit, False
+        self._yes, self._unit, self.started = yes, unit, False
         self._shown = self.add_task(title, total=None, details="")
 
     def show(self, progress: Progress) -> None:
         """Updates the bar."""
-        if not self.begun:
+        if not self.started:
             # Answers from earlier starts do not count towards the speed.
             self.reset(self._shown, total=progress.total, completed=progress.stored)
-        self.begun = True
+        self.started = True
         self.update(self._shown, completed=progress.done)
         speed = self.tasks[self._shown].speed
         pace = [f"{speed:,.3g} {self._unit}/s"] if speed else []

@@ -159,7 +159,7 @@ class Layout:
         return cells
 
     def _estimates(self, frame: pd.DataFrame) -> list[Cell]:
-        usual = _usual(frame)
+        usual = _default_unit(frame)
         return [self._estimate(record, usual) for record in frame.to_dict("records")]
 
     def _estimate(self, record: Record, usual: str) -> Cell:
@@ -232,7 +232,7 @@ def links_of(frame: pd.DataFrame) -> dict[str, str]:
     return {name: f"{name}_link" for name in frame.columns if f"{name}_link" in frame.columns}
 
 
-def _usual(frame: pd.DataFrame) -> str:
+def _default_unit(frame: pd.DataFrame) -> str:
     """Gives the default unit: count for integers and for whole numbers above 1, else share."""
     values = frame["value"].dropna().to_numpy(float) if "value" in frame else np.empty(0)
     is_integer = "value" in frame and pd.api.types.is_integer_dtype(frame["value"])

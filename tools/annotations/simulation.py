@@ -96,7 +96,7 @@ def simulate(corpus: Corpus, seed: int = SEED) -> tuple[Study, Annotations]:
                 thirds[dialogue.id] = draw.third
     for _ in ("adjudicator", "senior"):
         more = next_assignments(study, Annotations.of(corpus, entries))
-        study = study.with_more(more)
+        study = study.with_assignments(more)
         entries += [
             _of(item, thirds[item.dialogue] if item.role == "adjudicator" else None, corpus.by_id)
             for item in more

@@ -46,7 +46,7 @@ def _entries(path: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-# A capitalized word within a sentence, except for the names of dogs.
+# A capitalized word within a sentence, if it is not on the list and not the name of a dog.
 _NAME: Final = re.compile(
     rf"(?<=[a-z,;] )(?<!called )(?!(?:{'|'.join(_entries(NOT_NAMES))})\b)[A-Z][a-z]+"
 )

@@ -56,7 +56,7 @@ class Bank:
         """Lists the sections whose full name matches a regular expression, sorted."""
         return sorted(name for name in self.sections if re.fullmatch(pattern, name))
 
-    def parted(self, sections: str, *, test: bool) -> Bank:
+    def with_split_slots(self, sections: str, *, test: bool) -> Bank:
         """Divides the values of slots between the test split (every second one) and the others.
 
         Otherwise words that occur only in disclosures would leak the labels of the test split.

@@ -80,7 +80,7 @@ class Decks:
     def __init__(self, bank: Bank, *, test: bool, mix: Mix, seed: str) -> None:
         self._bank, self._test, self._mix = bank, test, mix
         self._rng = random.Random(f"{seed} decks")
-        self._rest: dict[tuple[str, bool], list[Phrase]] = {}
+        self._decks: dict[tuple[str, bool], list[Phrase]] = {}
         self._refused: Counter[str] = Counter()
 
     def draw(self, section: str) -> Phrase | None:
@@ -97,14 +97,14 @@ class Decks:
 
     def _next(self, section: str, *, reserved: bool) -> Phrase | None:
         key = (section, reserved)
-        if not self._rest.get(key):
+        if not self._decks.get(key):
             phrases = self._bank.sections.get(section, ())
             if re.fullmatch(LABELLED, section):
                 phrases = phrases[1::2] if reserved else phrases[::2]
             usable = [p for p in phrases if self._refused[p.where] < _EXHAUSTED]
             drawn = sorted((self._rng.random(), i) for i in range(len(usable)))
-            self._rest[key] = [usable[i] for _, i in drawn]
-        return self._rest[key].pop() if self._rest[key] else None
+            self._decks[key] = [usable[i] for _, i in drawn]
+        return self._decks[key].pop() if self._decks[key] else None
 
 
 class PhraseBank:
@@ -123,7 +123,7 @@ class PhraseBank:
         test: bool = False,
         ledger: Ledger | None = None,
     ) -> None:
-        self.bank = bank.parted(LABELLED, test=test)
+        self.bank = bank.with_split_slots(LABELLED, test=test)
         self.mix, self.seed = mix, seed
         self.ledger = ledger or Ledger()
         self.decks = Decks(self.bank, test=test, mix=mix, seed=seed)

@@ -86,7 +86,7 @@ class Voices:
     def style(
         self, text: str, voice: str, expand: Expand, rng: random.Random, *, grave: bool, light: bool
     ) -> str:
-        """Styles a user's text of complete sentences in a voice, and corrects it with `finish`.
+        """Styles a user's text of complete sentences in a voice, with :func:`finish`.
 
         ``rng`` decides which habits appear. A ``grave`` text is about a crisis: additions come from
         the voice's ``grave`` section, if there is one. A ``light`` text is small talk, of which a

@@ -68,7 +68,7 @@ def infer(
             )
         except CradleError:
             bar.stop()
-            if bar.begun and journal.exists():
+            if bar.started and journal.exists():
                 _show_outcomes(journal, err if as_json else out)
             raise
     report_run(settings, corpus, split, journal, sample=sample, shard=shard, as_json=as_json)

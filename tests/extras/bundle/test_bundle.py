@@ -232,7 +232,7 @@ def test_several_bundles_are_scored_in_one_table(
     shown = cradle("keyword.zip", "gold.zip").stdout
     assert "keyword.zip: cradle|lvl:turn|labels:16|hist:self" in shown
     assert "gold.zip: cradle|lvl:turn|labels:16|hist:gold" in shown
-    assert "Compare only rows whose signatures agree" in shown
+    assert "Compare only rows whose signatures are equal" in shown
 
 
 def test_what_is_no_bundle_of_this_corpus_is_not_scored(

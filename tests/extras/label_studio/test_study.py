@@ -42,8 +42,8 @@ def test_a_study_is_even_blind_and_goes_on_to_the_other_team() -> None:
     assert max(given_.count(n) for n in "CD") - min(given_.count(n) for n in "CD") <= 1
     # Odd counts: choosing again would give the other of two adjudicators a dialogue too.
     assert given_.count("C") != given_.count("D") or given_.count("A") != given_.count("B")
-    assert next_assignments(study.with_more(more), Annotations.of(corpus, entries)) == more
-    assert study.with_more(more).with_more(more) == study.with_more(more)
+    assert next_assignments(study.with_assignments(more), Annotations.of(corpus, entries)) == more
+    assert study.with_assignments(more).with_assignments(more) == study.with_assignments(more)
     with pytest.raises(CorpusError, match=r"team \d is not in the plan, whose teams are x, y"):
         next_assignments(
             plan_study(corpus, {"x": ("A", "B"), "y": ("C", "D")}), Annotations.of(corpus, entries)
