@@ -42,7 +42,7 @@ def measure() -> list[Row]:
     few, some = f"{FEW} of the {MANY} dialogues", f"{SOME} of the {MANY} dialogues"
     rambling = f"{few}; answers end by themselves or at the length limit, as in the paper"
     stopping = f"{few}; it stops after the line with the labels, as the wave engine does"
-    once = f"{few}; one run of the wave engine, early in the benchmark"
+    once = f"{few}; relative to one run of the wave engine, early in the benchmark"
     rounding = f"{some}; it multiplies quantized weights with rounded inputs"
     wave, appended = run_in_process("wave", MANY), run_in_process("wave", MANY, layout="append")
     reference, plain = (
