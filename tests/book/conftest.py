@@ -14,7 +14,7 @@ def site() -> Iterator[book.Site]:
         yield served
 
 
-# Not for the whole session: while Playwright's loop runs, no other test could run its own.
+# Module scope, because other tests can't run an event loop while Playwright's is running.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if book.chromium() is None:

@@ -1,4 +1,4 @@
-"""A site of one explorer, without the book around it, to be opened from a disk."""
+"""Writes a site with only the explorer, to be opened from disk."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def write_site(folder: Path, explorer: Explorer) -> str:
     """Writes the page and its files.
 
     Args:
-        folder: Where to; made if it does not exist.
-        explorer: What the page shows.
+        folder: Output folder; created if it is missing.
+        explorer: The explorer on the page.
 
     Returns:
-        The address of the page on this disk.
+        The ``file:`` address of the page.
     """
     style = (ROOT / "book/_static/book.css").read_text(encoding="utf-8")
     page = FRAME.replace("{style}", style).replace("{explorer}", explorer._repr_html_())

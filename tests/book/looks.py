@@ -1,8 +1,9 @@
-"""How a page looks to whoever reads it, asked in the browser."""
+"""JavaScript that checks the layout of a page in the browser."""
 
 from __future__ import annotations
 
-# What of a page can be lost without a sign, is no sign at all, or can't be read.
+# Finds cut code, scrolling boxes without a shadow or fixed row headings, missing glyphs, thin
+# captions, code above results, and the position of the finding and the first result.
 LOOKS = r"""() => {
   const scrolled = [...document.querySelectorAll('.cradle-scroll, .cradle-math, ' +
       '.pst-scrollable-table-container, .text_html:has(> table, > div > table.dataframe)')]

@@ -1,4 +1,4 @@
-"""Miniature projects, made to be changed: one with a library, and one that is a whole book."""
+"""Miniature projects that tests change: a library with pages, and a whole book."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ TABLE = [
 
 
 def notebook(cells: Sequence[str], *, parameters: bool = True, title: str = "") -> str:
-    """A notebook of code cells, the first of which may hold the parameters."""
+    """Makes a notebook of code cells; the first may be the parameters cell."""
     heading = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": f"# {title}"}
     code = [
         {
@@ -110,7 +110,7 @@ def make(root: Path) -> Project:
 
 
 def text_of(path: Path) -> str:
-    """What the cells of an executed notebook printed."""
+    """Returns the printed output of an executed notebook."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     outputs = [output for cell in cells for output in cell.get("outputs", ())]
     return "".join("".join(output.get("text", "")) for output in outputs)
@@ -119,7 +119,7 @@ def text_of(path: Path) -> str:
 def make_site(root: Path) -> Path:
     """Writes a book with the real configuration, templates and styles, and without notebooks."""
     settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    # They lead to pages that the miniature book does not have.
+    # The redirects' targets are not in the miniature book.
     settings["sphinx"]["config"]["cradle_redirects"] = {}
     write(root / "_config.yml", yaml.safe_dump(settings))
     for part in ("_templates", "_static"):
@@ -137,7 +137,7 @@ def make_site(root: Path) -> Path:
 
 
 def build(root: Path, corpus: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Builds such a book with the one command."""
+    """Builds the miniature book with the command of the README."""
     command = ["jupyter-book", "build", "--warningiserror", "--keep-going", "book/"]
     environment = {name: value for name, value in os.environ.items() if name != "CRADLE_CORPUS"}
     if corpus is not None:

@@ -1,4 +1,4 @@
-"""The built book as a reader meets it: served on this machine, opened in a real browser."""
+"""Builds the book, serves it on loopback, and opens it in a real browser."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Site:
 
     @property
     def pages(self) -> list[str]:
-        """Every page, the search page among them, but no redirect."""
+        """All pages, including the search page, without redirects."""
         return [page for page in self._found if page not in self.redirects]
 
     @property
     def redirects(self) -> list[str]:
-        """The old addresses, and the one at the top."""
+        """Redirects from old addresses and from the root."""
         heads = {page: (self.folder / page).read_text("utf-8")[:500] for page in self._found}
         return [page for page, head in heads.items() if 'http-equiv="refresh"' in head.lower()]
 
@@ -62,16 +62,16 @@ class Site:
 
 
 def build() -> Path:
-    """Brings the book up to date with the command that the README gives, once in a test run."""
+    """Builds the book with the command of the README, once per test run."""
     command = [str(Path(sys.executable).with_name(COMMAND[0])), *COMMAND[1:]]
     run, built_for = os.environ.get("PYTEST_XDIST_TESTRUNUID"), ROOT / "book/_build/test-run"
-    # A worker that built it again would take files away under the other one's browser.
+    # A second build would remove files that another worker's browser uses.
     with FileLock(ROOT / "book/_build.lock"):
         if run is None or not built_for.exists() or built_for.read_text() != run:
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
             if done.returncode:
-                told = f"{done.stdout[-3000:]}\n{done.stderr}"
-                raise RuntimeError(f"{' '.join(COMMAND)} failed:\n{told}")
+                output = f"{done.stdout[-3000:]}\n{done.stderr}"
+                raise RuntimeError(f"{' '.join(COMMAND)} failed:\n{output}")
             built_for.write_text(run or "")
     return ROOT / "book/_build/html"
 
@@ -83,7 +83,7 @@ def serve(folder: Path) -> Iterator[Site]:
 
 
 def chromium() -> str | None:
-    """The browser of this machine, if it has one."""
+    """Returns the path of the browser, if one is installed."""
     names = ("chromium", "chromium-browser", "google-chrome")
     return next((path for name in names if (path := shutil.which(name))), None)
 
@@ -103,7 +103,7 @@ def browser() -> Iterator[Browser]:
 
 
 def set_theme(page: Page, theme: str) -> None:
-    """Chooses light or dark as the theme's own button does."""
+    """Sets the light or dark theme like the theme's button."""
     page.evaluate(
         "theme => { document.documentElement.dataset.mode = theme;"
         " document.documentElement.dataset.theme = theme; }",

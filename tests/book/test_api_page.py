@@ -1,4 +1,4 @@
-"""The page of the Python API lists every public name with the directive of its kind."""
+"""The API page lists every public name with the right directive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LINE = re.compile(
 
 
 def public() -> dict[str, Any]:
-    """Names that the library exports, and those that notebooks import from its packages."""
+    """Returns the names that the library exports or that notebooks import from its packages."""
     found = {name: getattr(cradle_lib, name) for name in cradle_lib.__all__}
     for path in paths.NOTEBOOKS.glob("*.ipynb"):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
@@ -30,11 +30,11 @@ def public() -> dict[str, Any]:
     return found
 
 
-def test_every_public_name_is_on_the_page_once() -> None:
+def test_every_public_name_is_on_the_api_page_once() -> None:
     found = LINE.findall((paths.BOOK / "api.md").read_text(encoding="utf-8"))
     assert sorted(name.rpartition(".")[2] for _, name in found) == sorted(public())
     for kind, path in found:
         name = path.rpartition(".")[2]
         assert (kind == "class") == inspect.isclass(public()[name]), name
-        # A constant's own words stand only where it is made.
+        # Sphinx finds the docstring of a constant only in its own module.
         assert (kind == "data") == (path.count(".") > 2 or name.isupper()), name

@@ -1,4 +1,4 @@
-"""Large files that pages hold: where they go, and what a page is left with."""
+"""Large embedded files of pages are moved into separate files."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .mini_book import write
 LARGE = b"a,b\r\n" * LARGEST
 
 
-def held(content: bytes) -> str:
+def base64_of(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
 def page(content: bytes, name: str = "a &amp; b.csv") -> str:
-    """A page that offers a file and shows it as a figure."""
+    """Makes a page with a file as a download and as a figure."""
+    data = base64_of(content)
     return (
-        f'<a download="{name}" aria-label="CSV: all" href="data:text/csv;base64,{held(content)}">'
-        f'CSV</a><img alt="x" width="1" src="data:image/svg+xml;base64,'
-        f'{held(content)}">'
+        f'<a download="{name}" aria-label="CSV: all" href="data:text/csv;base64,{data}">CSV</a>'
+        f'<img alt="x" width="1" src="data:image/svg+xml;base64,{data}">'
     )
 
 
@@ -30,7 +30,7 @@ def addresses(path: Path) -> list[str]:
     return re.findall(r'(?:href|src)="([^"]*)"', path.read_text("utf-8"))
 
 
-def test_large_files_are_links_from_every_depth_and_small_ones_stay(tmp_path: Path) -> None:
+def test_large_embedded_files_become_links_and_small_ones_stay(tmp_path: Path) -> None:
     for name in ("top.html", "sections/deep.html"):
         write(tmp_path / name, page(LARGE))
     write(tmp_path / "small.html", page(b"1"))
@@ -46,7 +46,7 @@ def test_large_files_are_links_from_every_depth_and_small_ones_stay(tmp_path: Pa
         assert (tmp_path / "small.html").read_text() == page(b"1")
 
 
-def test_a_file_goes_with_the_last_page_that_has_it(tmp_path: Path) -> None:
+def test_a_file_is_removed_with_the_last_page_that_uses_it(tmp_path: Path) -> None:
     other = LARGE + b"other"
     write(tmp_path / "one.html", page(LARGE))
     write(tmp_path / "two.html", page(LARGE) + page(other))
@@ -57,7 +57,7 @@ def test_a_file_goes_with_the_last_page_that_has_it(tmp_path: Path) -> None:
     assert left == {LARGE}
 
 
-def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
+def test_a_file_name_cannot_leave_the_folder(tmp_path: Path) -> None:
     write(tmp_path / "site/page.html", page(LARGE, "../../../outside.csv"))
     move_files(tmp_path / "site")
     [written] = tmp_path.rglob("*.csv")

@@ -1,4 +1,4 @@
-"""The files that the built pages hold, and their numbers recomputed from journals and records."""
+"""Downloads of the built pages, with numbers recomputed from journals and records."""
 
 from __future__ import annotations
 
@@ -38,15 +38,17 @@ QUIET = "Flagged in dialogues without labels"
 def files(page: Path) -> Iterator[tuple[str, str]]:
     for name, address in FILE.findall(page.read_text("utf-8")):
         there = html.unescape(address)
-        held = address.startswith(HELD)
+        embedded = address.startswith(HELD)
         data = (
-            base64.b64decode(address[len(HELD) :]) if held else (page.parent / there).read_bytes()
+            base64.b64decode(address[len(HELD) :])
+            if embedded
+            else (page.parent / there).read_bytes()
         )
         yield name, data.decode("utf-8")
 
 
 def frame(site: Site, page: str, *columns: str) -> pd.DataFrame:
-    """The first file of a page with these columns."""
+    """Returns the first file of a page with these columns."""
     every = (
         pd.read_csv(io.StringIO(text)) for _, text in files(site.folder / f"sections/{page}.html")
     )
@@ -54,13 +56,13 @@ def frame(site: Site, page: str, *columns: str) -> pd.DataFrame:
 
 
 def journal(corpus: str, model: str) -> list[dict[str, Any]]:
-    """The answers of a run that ships, one for each user turn, read without the library."""
+    """Reads the answers of a shipped run without the library, one per user turn."""
     text = (paths.SHIPPED_RUNS / corpus / f"{model}.jsonl").read_text("utf-8")
     lines = [line for line in map(json.loads, text.splitlines()) if "record" not in line]
     return list({(line["dialogue"], line["turn"]): line for line in lines}.values())
 
 
-def test_what_is_missing_in_a_file_is_empty(site: Site) -> None:
+def test_missing_values_in_downloads_are_empty(site: Site) -> None:
     wrong, columns = [], 0
     for page in site.pages:
         for name, text in files(site.folder / page):
@@ -68,13 +70,13 @@ def test_what_is_missing_in_a_file_is_empty(site: Site) -> None:
             for column in rows[0] if rows else ():
                 known = [row[column] for row in rows if row[column]]
                 columns += any(map(NUMBER.fullmatch, known))
-                # A dash, or whatever else says nothing, where a number or a word belongs.
+                # A dash or other punctuation instead of a value.
                 wrong += [(page, name, column, x) for x in known if WORDLESS.fullmatch(x)]
     assert columns > 100
     assert wrong == []
 
 
-def test_every_table_and_heat_map_comes_with_its_numbers(site: Site) -> None:
+def test_every_table_and_heat_map_has_a_download(site: Site) -> None:
     seen = 0
     for page in site.pages:
         text = (site.folder / page).read_text("utf-8")
@@ -85,8 +87,8 @@ def test_every_table_and_heat_map_comes_with_its_numbers(site: Site) -> None:
     assert seen > 50
 
 
-def test_answers_tokens_and_time_are_those_of_the_journals(site: Site) -> None:
-    told = frame(site, "runs", "system", "unparsed").set_index("system")
+def test_answers_tokens_and_times_equal_those_of_the_journals(site: Site) -> None:
+    report = frame(site, "runs", "system", "unparsed").set_index("system")
     used = frame(site, "runs", "system", "prompt_tokens").set_index("system")
     page = html.unescape((site.folder / "sections/runs.html").read_text("utf-8"))
     for model, name in SYSTEMS.items():
@@ -95,35 +97,35 @@ def test_answers_tokens_and_time_are_those_of_the_journals(site: Site) -> None:
         none = sum(line["labels"] == "none" for line in lines if line["outcome"] == "ok")
         others = ("unparsed", "refused", "failed")
         counts = [len(lines), outcomes["ok"] - none, none, *(outcomes[each] for each in others)]
-        assert told.loc[name, ["user_turns", "labels", "none", *others]].tolist() == counts
+        assert report.loc[name, ["user_turns", "labels", "none", *others]].tolist() == counts
         unusable = len(lines) - outcomes["ok"]
         assert (f"{name} ({unusable:,} of {len(lines):,})" in page) == (unusable > 0)
         tokens = [sum(line[f"tokens_{end}"] for line in lines) for end in ("in", "out")]
         row = used.loc[name.partition(" (")[0]]
         assert row[["answers", "prompt_tokens", "answer_tokens"]].tolist() == [len(lines), *tokens]
         assert row["seconds"] == pytest.approx(sum(each["seconds"] for each in lines) / len(lines))
-    # A token that nobody counted is no zero.
+    # Uncounted tokens are missing, not zero.
     assert used.loc["Keyword lexicon", ["prompt_tokens", "answer_tokens"]].isna().all()
-    # Identical systems are one row, and each has its record.
+    # Identical systems share a row, and each has its record.
     for name in ("tuned", "tuned, constrained"):
         assert f"SmolLM2-135M, {name}: record of the run." in page
 
 
-def test_two_engines_are_compared_in_what_they_said_and_computed(site: Site) -> None:
-    told = frame(site, "speed", "meaning", "of").set_index("meaning")
-    flips = told.loc["Dialogues with a flip"]
+def test_the_comparison_of_engines_has_flips_tokens_and_differing_fields(site: Site) -> None:
+    report = frame(site, "speed", "meaning", "of").set_index("meaning")
+    flips = report.loc["Dialogues with a flip"]
     assert flips[["count", "of", "value", "low"]].tolist() == [0, 600, 0, 0]
     assert flips["high"] == pytest.approx(1 - 0.05 ** (1 / 600))
     used = frame(site, "speed", "prompt_tokens_computed")
     (wave, whole), (reference, _) = used[["prompt_tokens_computed", "prompt_tokens"]].to_numpy()
-    # The reference engine computes every prompt whole.
+    # The reference engine computes every prompt completely.
     assert wave < reference == whole
     fields = {*frame(site, "speed", "field")["field"]}
     assert "engine" in fields
     assert not {"prompt", "weights"} & fields
 
 
-def test_what_a_surer_model_flags_is_counted_from_the_journal(site: Site) -> None:
+def test_results_with_a_bias_equal_a_count_from_the_journal(site: Site) -> None:
     by_odds = frame(site, "training", "odds")
     dev = load_corpus("surrogate", "dev")
     gold = {(d.id, t.turn_id): t.mask for d in dev for t in d.turns if t.asked}
@@ -144,7 +146,7 @@ def test_what_a_surer_model_flags_is_counted_from_the_journal(site: Site) -> Non
         assert values[QUIET] == pytest.approx(seen["alarms"] / seen["quiet"])
         assert values["Recall of turns with a label"] == pytest.approx(seen["hits"] / seen["gold"])
         assert values["Precision of flagged turns"] == pytest.approx(seen["hits"] / seen["flagged"])
-    # The entries of the registry take the least odds that dev allows.
+    # The registry's bias follows from the lowest odds that are acceptable on dev.
     few = by_odds[(by_odds["measure"] == QUIET) & (by_odds["value"] < 1 / 100)]
     for model in ("smollm2-135m-tuned", CONSTRAINED, "smollm2-135m-tuned-reference"):
         decoding = load_registry()[model].decoding
@@ -152,7 +154,7 @@ def test_what_a_surer_model_flags_is_counted_from_the_journal(site: Site) -> Non
         assert decoding.none_bias == round(math.log(few["odds"].min()), 1)
 
 
-def test_the_papers_recipe_is_costed_with_the_papers_dialogues(site: Site) -> None:
+def test_the_cost_of_the_papers_recipe_uses_the_papers_dialogues(site: Site) -> None:
     path = paths.DATA / "adapters/smollm2-135m-tuned/training.json"
     record = json.loads(path.read_text("utf-8"))
     tokens = 3 * 3058 * record["tokens"] / 2000  # three epochs, Sec 4.2 and Appendix D.2
@@ -162,7 +164,7 @@ def test_the_papers_recipe_is_costed_with_the_papers_dialogues(site: Site) -> No
     assert row["hours"] == pytest.approx(6 * 32.761446400e9 * tokens / (2 * 989e12 / 2) / 3600)
 
 
-def test_a_table_of_repeated_runs_counts_the_dialogues_of_the_sample(site: Site) -> None:
+def test_the_table_of_repeated_runs_has_the_number_of_sampled_dialogues(site: Site) -> None:
     folder = paths.SHIPPED_RUNS / "repeats"
     header = next(folder.glob("tuned-on-1000/*/*/*.jsonl")).read_text("utf-8").splitlines()[0]
     chosen = json.loads(header)["record"]["dialogues"]

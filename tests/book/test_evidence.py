@@ -1,4 +1,4 @@
-"""Numbers of the built book, followed to the turns behind them."""
+"""Links from numbers of the built book to the turns in the explorer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .site import PHONE, WIDE, Site, set_theme
 from .test_pages import CONTRAST, violations
 
 EXPLORER = "sections/explore.html"
-# Of each link into the explorer its address there, what it shows, and the caption of its table.
+# JavaScript: hash, text and table caption of each link to the explorer.
 LINKS = """() => [...document.querySelectorAll('article a[href*="explore.html#"]')].map(a =>
   [a.hash, a.title || a.textContent, a.closest('table')?.caption?.textContent ?? ''])"""
-# What a page's structure says does not depend on the theme.
+# axe options by theme. Only contrast depends on the theme.
 ASKED = {"light": "rules: {}", "dark": CONTRAST}
 VIEWS = {
     "list": "#m=keyword,tfidf&f=gold:alert",
@@ -28,7 +28,7 @@ def explorer(browser: Browser) -> Page:
 
 
 def number(shown: str) -> int | None:
-    """The count that a link shows: of a cell, after its name or in brackets; None for a share."""
+    """Parses the count in the text of a link; None for a share."""
     found = re.fullmatch(r"(?:.*: |.* \()?([\d,]+)\)?", shown.strip())
     return int(found[1].replace(",", "")) if found else None
 
@@ -43,7 +43,7 @@ def number(shown: str) -> int | None:
         ("runs", 1),
     ],
 )
-def test_every_number_leads_to_exactly_as_many_turns(
+def test_every_linked_number_equals_the_count_in_the_explorer(
     site: Site, explorer: Page, name: str, least: int
 ) -> None:
     explorer.goto(site.url(f"sections/{name}.html"))
@@ -58,7 +58,7 @@ def test_every_number_leads_to_exactly_as_many_turns(
         hash_, shown, caption = link
         assert behind["unknown"] == [], link
         assert behind["turns"] > 0, link
-        # Percents of the same cells stand beside those of the paper.
+        # These tables show percentages, for comparison with the paper.
         percents = "in words" in caption or "that the paper states" in caption
         count = None if percents or "d=" in hash_ else number(shown)
         if count is not None:
@@ -68,9 +68,7 @@ def test_every_number_leads_to_exactly_as_many_turns(
     assert checked >= least
 
 
-def test_cells_are_one_stop_of_the_tab_key_and_arrows_go_between_them(
-    site: Site, browser: Browser
-) -> None:
+def test_cells_of_a_heat_map_are_one_tab_stop_with_arrow_keys(site: Site, browser: Browser) -> None:
     page = browser.new_page(viewport={"width": WIDE[0], "height": WIDE[1]})
     page.goto(site.url("sections/errors.html"))
     box = page.locator(".cradle-map").first
@@ -89,7 +87,7 @@ def test_cells_are_one_stop_of_the_tab_key_and_arrows_go_between_them(
     above = at("ArrowUp")
     assert tops[above] < tops[-1]
     assert tops[at("ArrowDown")] > tops[above]
-    # They stand row by row.
+    # Tab order is row by row.
     assert tops == sorted(tops)
     title = page.evaluate("document.activeElement.title")
     page.keyboard.press("Enter")
@@ -99,14 +97,14 @@ def test_cells_are_one_stop_of_the_tab_key_and_arrows_go_between_them(
 
 
 @pytest.mark.parametrize(("size", "theme"), [(WIDE, "light"), (PHONE, "dark")])
-def test_axe_finds_no_barrier_in_any_view(
+def test_axe_finds_no_violation_in_any_view(
     site: Site, browser: Browser, theme: str, size: tuple[int, int]
 ) -> None:
     page = browser.new_page(viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce")
     found = {}
 
     def ask(name: str) -> None:
-        # The list of pages is that of every page, and all rows after the fourth are alike.
+        # Skips the list of pages, which every page has, and rows that resemble the first four.
         page.evaluate(
             "document.querySelectorAll('.bd-sidebar-primary, tbody tr:nth-child(n+5)')"
             ".forEach(e => e.remove())"

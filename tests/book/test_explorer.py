@@ -1,6 +1,6 @@
-"""The explorer in a real browser, opened from a disk: counts, addresses, keys, and what it hides.
+"""The explorer in a real browser, opened from disk: counts, links, keys, and hidden text.
 
-The oracle of every count is a frame of the library; that of a history is the session that asks.
+The oracles are frames of the library for counts, and sessions for histories.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from ..forty_dialogues import HOSTILE, corpus, make_run, runs
 from .explorer_site import write_site
 
 __all__ = ["corpus", "make_run", "runs"]
-SAID = "alert('x')"
+SECRET = "alert('x')"
 
 
 @pytest.fixture(scope="module")
 def systems(corpus: Corpus, runs: list[Predictions]) -> list[Predictions]:
-    """Two whole runs, one of which has every outcome, and a sample."""
+    """Two complete runs, one of them with every outcome, and a sample."""
     always, half, part = runs
     outcomes = half.outcomes.copy()
     outcomes[1::10], outcomes[2::10] = OUTCOMES.index("refused"), OUTCOMES.index("failed")
     masks = np.where(outcomes == 0, half.masks, 0).astype(np.uint16)
-    # More than one label on a turn, on both sides.
+    # Turns with several gold and predicted labels.
     masks[3::10] |= np.uint16(BITS["alert_ongoing"] | BITS["confirm_SH_past"])
     answers = tuple(f"{format_mask(int(mask))} {HOSTILE}" for mask in masks)
     return [always, replace(half, masks=masks, outcomes=outcomes, answers=answers), part]
@@ -58,18 +58,18 @@ def address(
 
 @pytest.fixture
 def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
-    """Opens the explorer at an address; at the end no page may have said or asked for anything."""
+    """A function that opens the explorer; afterwards, pages must have no messages or requests."""
     pages: list[Page] = []
-    said: list[str] = []
-    asked: list[str] = []
+    messages: list[str] = []
+    requests: list[str] = []
 
     def visit(hash_: str = "", site: str = address) -> Page:
         page = browser.new_page(reduced_motion="reduce")
         pages.append(page)
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("dialog", lambda dialog: said.append(dialog.message))
-        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
+        page.on("dialog", lambda dialog: messages.append(dialog.message))
+        page.on("request", lambda request: requests.append(request.url))
         page.goto(site + hash_)
         page.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
         page.evaluate("document.querySelector('.narrow').open = true")
@@ -78,8 +78,8 @@ def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     yield visit
     for page in pages:
         page.close()
-    assert said == []
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert messages == []
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
 
 
 def counts(page: Page, hashes: list[str]) -> list[dict[str, int]]:
@@ -94,13 +94,13 @@ def hash_of(link: str) -> str:
     return link.removeprefix("explore.html")
 
 
-def test_every_count_of_a_frame_is_behind_its_address(
+def test_every_count_of_a_frame_equals_the_count_at_its_link(
     open_page: Callable[..., Page], systems: list[Predictions]
 ) -> None:
     page = open_page()
 
     def behind(frame: pd.DataFrame) -> pd.DataFrame:
-        """What the explorer counts at the address of each row."""
+        """Returns the explorer's counts at the link of each row."""
         return pd.DataFrame(counts(page, with_links(frame)["link"].map(hash_of).tolist()))
 
     for run in systems:
@@ -132,7 +132,7 @@ def test_every_count_of_a_frame_is_behind_its_address(
         assert orders["value"].astype(bool).sum() > 1
 
 
-def test_the_numbers_beside_the_choices_are_those_after_choosing_them(
+def test_the_numbers_of_filter_options_equal_the_filtered_counts(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("#m=keyword,always-none&f=scenario:S1")
@@ -143,23 +143,23 @@ def test_the_numbers_beside_the_choices_are_those_after_choosing_them(
             if "(" not in label:
                 continue
             page.select_option(f"[name={name}]", value)
-            told = page.locator(".count").inner_text().replace(",", "")
+            shown = page.locator(".count").inner_text().replace(",", "")
             [number] = [int(label.rsplit("(", 1)[1].rstrip(")").replace(",", ""))]
-            assert str(number) == told.split()[0], (name, label, told)
+            assert str(number) == shown.split()[0], (name, label, shown)
             checked += 1
         page.select_option(f"[name={name}]", "")
     assert checked > 30
 
 
-def test_an_address_restores_the_view(open_page: Callable[..., Page]) -> None:
+def test_a_link_restores_the_view(open_page: Callable[..., Page]) -> None:
     hash_ = (
         "#d=d0009&t=4&m=keyword,smollm2-135m&f=gold:none;predicted:any;timing:early,late&s=-turns"
     )
     page = open_page(hash_)
     assert page.evaluate("location.hash") == hash_
     assert page.locator(".dialogue h2").inner_text() == "d0009"
-    lanes = page.locator(".label-table tbody th").all_inner_texts()
-    assert lanes == ["Gold", "Model <keyword>", "Model <smollm2-135m>"]
+    names = page.locator(".label-table tbody th").all_inner_texts()
+    assert names == ["Gold", "Model <keyword>", "Model <smollm2-135m>"]
     assert page.locator(".label-table th.chosen").inner_text().split() == ["Turn", "4"]
     page.keyboard.press("Escape")
     assert page.locator("[name=timing]").input_value() == "early,late"
@@ -168,18 +168,18 @@ def test_an_address_restores_the_view(open_page: Callable[..., Page]) -> None:
     assert page.evaluate("location.hash") == hash_
 
 
-def test_an_address_of_what_is_not_here_says_so(open_page: Callable[..., Page]) -> None:
+def test_unknown_values_in_a_link_are_reported(open_page: Callable[..., Page]) -> None:
     page = open_page("#d=d9999&m=nobody&f=colour:red")
-    told = page.locator(".problem").inner_text()
-    assert all(name in told for name in ("d9999", "nobody", "colour"))
+    problem = page.locator(".problem").inner_text()
+    assert all(name in problem for name in ("d9999", "nobody", "colour"))
     assert page.locator(".dialogues").is_visible()
 
 
-def test_it_opens_on_the_best_system_below_a_legend(
+def test_the_explorer_opens_with_the_best_system_and_a_legend(
     open_page: Callable[..., Page], systems: list[Predictions]
 ) -> None:
     page = open_page()
-    # Of the whole runs, the first one predicts nothing.
+    # The other complete run predicts nothing.
     best = page.locator("[name=a] option:checked")
     assert best.inner_text() == systems[1].record.name
     assert page.locator("[name=b]").input_value() == ""
@@ -187,14 +187,14 @@ def test_it_opens_on_the_best_system_below_a_legend(
     assert legend.inner_text().startswith("First line gold, then each system")
     assert legend.bounding_box()["height"] < 32  # type: ignore[index]
     assert page.locator(".who").is_hidden()
-    # The first control is a few keys away.
+    # A skip link leads to the first control.
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the explorer"
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.name") == "a"
 
 
-def test_predictions_without_gold_labels_are_neither_right_nor_wrong(
+def test_without_gold_labels_predictions_have_no_verdicts(
     open_page: Callable[..., Page],
     corpus: Corpus,
     systems: list[Predictions],
@@ -222,7 +222,9 @@ def test_predictions_without_gold_labels_are_neither_right_nor_wrong(
     assert int(first.inner_text()) == predicted[:4].sum()
     page = open_page(f"#d=d{dialogue:04}&m=keyword&t={2 * place + 2}", site)
     verdicts = page.locator(".verdicts li").all_inner_texts()
-    assert [told.strip() for told in verdicts] == format_mask(int(run.masks[turn])).split("; ")
+    assert [verdict.strip() for verdict in verdicts] == format_mask(int(run.masks[turn])).split(
+        "; "
+    )
     assert page.locator(".of-gold:visible").count() == 0
     assert page.locator(".label-table tbody tr").count() == 1
     assert page.locator("svg.mark path.ring").count() == 0
@@ -231,7 +233,7 @@ def test_predictions_without_gold_labels_are_neither_right_nor_wrong(
     assert "missed" not in page.locator("dialog.help").inner_text()
 
 
-def test_annotators_are_a_switch_of_the_same_page(
+def test_annotators_are_shown_on_the_same_page(
     open_page: Callable[..., Page],
     corpus: Corpus,
     systems: list[Predictions],
@@ -258,11 +260,11 @@ def test_annotators_are_a_switch_of_the_same_page(
     page.locator("#cradle-explorer[data-ready] .legend", has_text="each system").wait_for()
 
 
-def test_text_is_hidden_at_every_visit_loaded_after_a_yes_and_never_markup(
+def test_text_is_hidden_on_every_visit_loaded_on_request_and_escaped(
     open_page: Callable[..., Page],
 ) -> None:
     page = open_page("#d=d0003&t=4&m=keyword")
-    assert SAID not in page.content()
+    assert SECRET not in page.content()
     assert page.locator("script[src*='text-']").count() == 0
     assert page.locator(".gate a[href='tel:988']").is_visible()
     page.click(".open-text")
@@ -279,15 +281,15 @@ def test_text_is_hidden_at_every_visit_loaded_after_a_yes_and_never_markup(
     page.keyboard.press("Escape")
     page.keyboard.press("h")
     page.locator(".gate").wait_for()
-    assert SAID not in page.locator("main").inner_html()
+    assert SECRET not in page.locator("main").inner_html()
     page.click(".open-text")
     page.locator(".transcript p").first.wait_for()
     page.reload()
     page.locator(".gate").wait_for()
-    assert SAID not in page.locator("main").inner_html()
+    assert SECRET not in page.locator("main").inner_html()
 
 
-def test_every_function_is_reached_by_keys_alone(open_page: Callable[..., Page]) -> None:
+def test_every_function_has_a_key(open_page: Callable[..., Page]) -> None:
     page = open_page("#m=keyword,always-none")
     press = page.keyboard.press
 
@@ -336,7 +338,7 @@ def test_every_function_is_reached_by_keys_alone(open_page: Callable[..., Page])
     assert where() == []
 
 
-def test_what_a_system_had_seen_is_what_its_session_showed(
+def test_the_shown_history_equals_that_of_the_session(
     browser: Browser, corpus: Corpus, systems: list[Predictions], tmp_path: Path
 ) -> None:
     half, template = systems[1], load_template("turn")
@@ -362,7 +364,7 @@ def test_what_a_system_had_seen_is_what_its_session_showed(
         page.close()
 
 
-def test_no_text_of_another_corpus_is_in_any_file(
+def test_no_file_has_text_of_another_corpus(
     open_page: Callable[..., Page], corpus: Corpus, systems: list[Predictions], tmp_path: Path
 ) -> None:
     real = replace(corpus, name="hub-test", synthetic=False)
@@ -372,10 +374,10 @@ def test_no_text_of_another_corpus_is_in_any_file(
         "#d=d0003&m=keyword", write_site(tmp_path / "real", explore(explorer_data(real, moved)))
     )
     written = [path.read_text("utf-8") for path in (tmp_path / "real").rglob("*") if path.is_file()]
-    assert not [text for text in written if SAID in text or "and more" in text]
+    assert not [text for text in written if SECRET in text or "and more" in text]
     assert page.locator(".gate").count() == 0
     assert "not part of this site" in page.locator(".notice").first.inner_text()
-    asked = explore(explorer_data(real, moved, text=True))
-    page = open_page("#d=d0003&m=keyword", write_site(tmp_path / "asked", asked))
+    requests = explore(explorer_data(real, moved, text=True))
+    page = open_page("#d=d0003&m=keyword", write_site(tmp_path / "asked", requests))
     assert "do not publish" in page.locator(".notice").first.inner_text()
-    assert SAID not in page.content()
+    assert SECRET not in page.content()

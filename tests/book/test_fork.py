@@ -1,4 +1,4 @@
-"""A page of one's own: a function, and runs of a server beside it."""
+"""``fork`` copies the page for a user's own model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-def test_a_fork_is_a_notebook_a_page_of_the_plan_and_a_line_of_the_contents(
+def test_a_fork_adds_a_notebook_a_page_and_a_line_in_the_contents(
     project: Project,
 ) -> None:
     plan = project.plan.read_text()
@@ -32,7 +32,7 @@ def test_a_fork_is_a_notebook_a_page_of_the_plan_and_a_line_of_the_contents(
     assert "".join(cells[0]["source"]).startswith("# My model\n")
     text = "".join("".join(cell["source"]) for cell in cells)
     assert "def answer(prompt):" in text
-    # How to make a copy is said on the page that is copied.
+    # Instructions for copying are only in the original.
     assert "cradle fork" in (paths.NOTEBOOKS / "add-a-model.ipynb").read_text()
     assert "cradle fork" not in text
     assert project.plan.read_text().startswith(plan.rstrip("\n"))
@@ -58,7 +58,7 @@ def test_a_fork_is_a_notebook_a_page_of_the_plan_and_a_line_of_the_contents(
         ("../out", "lower-case letters"),
     ],
 )
-def test_a_fork_that_can_not_be_is_one_line_and_changes_nothing(
+def test_an_invalid_fork_is_refused_and_changes_nothing(
     project: Project, name: str, message: str
 ) -> None:
     before = {path: path.read_bytes() for path in project.root.rglob("*") if path.is_file()}

@@ -1,4 +1,4 @@
-"""Links inside the built book, followed without a browser."""
+"""Internal links of the built book."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXPLORERS = {"sections/explore.html"}
 
 
 class Reader(HTMLParser):
-    """Collects what a page links to and what can be linked to on it."""
+    """Collects the link targets and anchors of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -25,20 +25,20 @@ class Reader(HTMLParser):
         self.anchors |= {values[name] for name in ("id", "name") if name in values}
 
 
-def test_every_link_inside_the_book_leads_somewhere(site: Site) -> None:
+def test_every_internal_link_has_a_target(site: Site) -> None:
     names = [*site.pages, *site.redirects]
     pages = {name: Reader((site.folder / name).read_text("utf-8")) for name in names}
     broken, unencrypted = [], []
     for name, reader in pages.items():
         for target in reader.targets:
-            # Keeps the parts of an address apart without asking a server.
+            # The host is a placeholder for parsing.
             parts = urlsplit(urljoin(f"http://book/{name}", target))
             unencrypted += [target] if target.startswith("http:") else []
             if parts.scheme not in ("http", "https") or parts.netloc != "book":
                 continue
             path = unquote(parts.path).lstrip("/") or "index.html"
             anchors = pages[path].anchors if path in pages else {"", parts.fragment}
-            # What these address is no anchor: it is followed where numbers are.
+            # Fragments of explorer links are views, tested in test_evidence.
             anchors |= {unquote(parts.fragment)} if path in EXPLORERS else set()
             if not (site.folder / path).is_file() or unquote(parts.fragment) not in anchors:
                 broken.append(f"{name} -> {target}")

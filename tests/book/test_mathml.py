@@ -1,4 +1,4 @@
-"""Formulas on a page that Sphinx makes with the book's own settings, seen in a real browser."""
+"""Formulas on a page built with the book's settings, in a real browser."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ $$
 
 
 def build(folder: Path, page: str) -> subprocess.CompletedProcess[str]:
-    """Makes one page with the settings of the book that concern formulas."""
+    """Builds one page with the book's settings for formulas."""
     settings = yaml.safe_load((paths.ROOT / "_config.yml").read_text(encoding="utf-8"))
     chosen = {
         name: value
@@ -59,12 +59,12 @@ def build(folder: Path, page: str) -> subprocess.CompletedProcess[str]:
     return run(code, command, os.environ, folder)
 
 
-def test_a_browser_lays_formulas_out_and_asks_nobody(tmp_path: Path, browser: Browser) -> None:
+def test_a_browser_renders_formulas_without_requests(tmp_path: Path, browser: Browser) -> None:
     done = build(tmp_path, PAGE)
     assert done.returncode == 0, done.stderr
     page = browser.new_page()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
     page.goto((tmp_path / "html/index.html").as_uri(), wait_until="load")
     found = page.evaluate(
         """() => ({
@@ -79,17 +79,17 @@ def test_a_browser_lays_formulas_out_and_asks_nobody(tmp_path: Path, browser: Br
         })"""
     )
     page.close()
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
     assert found["scripts"] == []
-    # Two formulas of one display are two, which may stand below each other.
+    # Two formulas in one display are separate, so that they can wrap.
     assert found["formulas"] == 6
-    # A fraction is laid out: the numerator stands above the denominator, aligned lines apart.
+    # Numerators are above denominators, and aligned equations have two rows.
     assert found["above"]
     assert found["rows"] == [2, 2]
     assert "$1 or $2, or $3-$4" in found["text"]
 
 
-def test_what_is_not_a_formula_ends_the_build_and_names_the_place(tmp_path: Path) -> None:
+def test_an_invalid_formula_fails_the_build_with_its_position(tmp_path: Path) -> None:
     done = build(tmp_path, "# Title\n\nText.\n\n$$\n\\frobnicate{<b>}\n$$\n")
     assert done.returncode == 1
     assert "index.md:5: WARNING: the formula" in done.stderr

@@ -1,4 +1,4 @@
-"""Building the book asks no service anything, whatever was agreed to before."""
+"""Building the book calls no service, even after earlier consent."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ far:
   name: Far
   remote: true
   key: {{variable: FAR_KEY}}
-# Called a baseline, and a service all the same.
+# In the group of baselines, but served.
 disguised:
   <<: *near
   name: Disguised
@@ -65,7 +65,7 @@ if __name__ == "__main__":
 
 
 class Counting(Handler):
-    """Answers every question with ``none`` and counts them."""
+    """Answers every request with ``none`` and counts them."""
 
     calls = 0
 
@@ -82,7 +82,7 @@ class Counting(Handler):
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
-    """A checkout of one notebook and its own registry, with the library as it is."""
+    """A project with a copy of the library, one notebook and another registry."""
     shutil.copytree(paths.ROOT / "cradle_lib", tmp_path / "cradle_lib")
     (tmp_path / "data").symlink_to(paths.DATA)
     for folder in ("notebooks", "book"):
@@ -97,7 +97,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path
 
 
-def test_building_the_book_calls_no_service_and_shows_what_there_is(place: Path) -> None:
+def test_building_the_book_calls_no_service_and_shows_unfinished_runs(place: Path) -> None:
     models = ("near", "far", "disguised")
     asked = "infer --corpus mine.csv --sample 5 --max-cost 0.5 --yes --model "
     done = subprocess.run(
@@ -115,7 +115,7 @@ def test_building_the_book_calls_no_service_and_shows_what_there_is(place: Path)
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("codes 0 0 0\nruns\n"), done.stderr
-    # Ten user turns of each model, and none for the book.
+    # Ten user turns per model from `infer`, and none from the build.
     assert Counting.calls == 30
     for model in models:
         journal = place / "runs" / "mine" / f"{model}.jsonl"

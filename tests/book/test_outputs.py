@@ -1,4 +1,4 @@
-"""What builds leave behind, without a build: whose it is, and what of it stays."""
+"""Outputs of builds: removal after a change of corpus, and files of notebooks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-def test_executed_notebooks_stay_if_no_other_corpus_went_into_them(project: Project) -> None:
+def test_executed_notebooks_of_another_corpus_are_removed(project: Project) -> None:
     mine = BookCorpus(str(project.root / "mine.csv"))
     kept = [executed(project, "any"), executed(project, "same", corpus=mine.identity(project.root))]
     gone = executed(project, "other", corpus="surrogate 0123456789abcdef")
@@ -43,7 +43,7 @@ def test_executed_notebooks_stay_if_no_other_corpus_went_into_them(project: Proj
     assert not kept[1].exists()
 
 
-def test_files_that_a_notebook_carries_are_placed_and_older_ones_removed(tmp_path: Path) -> None:
+def test_files_of_a_notebook_are_placed_and_older_ones_removed(tmp_path: Path) -> None:
     project, out = Project(tmp_path), tmp_path / "book/_build/html"
     copy = out / "_sources/sections/explore.ipynb"
     page = project.sections / "explore.ipynb"

@@ -31,7 +31,7 @@ def code(source: str, *shown: str, tags: tuple[str, ...] = ()) -> dict[str, Any]
 
 
 def shape(*cells: dict[str, Any]) -> list[str]:
-    """A page in short: text as it is, results in angle brackets, and code after a bar."""
+    """Abbreviates a page: text unchanged, results in angle brackets, code after a bar."""
     found = []
     for cell in as_page(cells):
         tags = cell["metadata"]["tags"]
@@ -46,7 +46,7 @@ def shape(*cells: dict[str, Any]) -> list[str]:
     return found
 
 
-def test_headline_and_banner_follow_the_title_and_the_text_follows_them() -> None:
+def test_headline_and_banner_are_between_title_and_text() -> None:
     assert shape(
         text("# Title\n\nA question."),
         code("load", BANNER),
@@ -59,7 +59,7 @@ def test_headline_and_banner_follow_the_title_and_the_text_follows_them() -> Non
     ]  # fmt: skip
 
 
-def test_code_without_output_joins_the_next_result_and_the_rest_the_last() -> None:
+def test_code_without_output_joins_the_next_result_or_the_last_one() -> None:
     assert shape(
         text("# Title"),
         code("one"),
@@ -78,7 +78,7 @@ def test_a_page_without_results_keeps_its_code() -> None:
     assert shape(text("# Title"), code("one"), code("two")) == ["# Title", "| one, two"]
 
 
-def test_code_that_is_meant_to_be_seen_stays_above_its_result() -> None:
+def test_code_tagged_show_input_stays_above_its_result() -> None:
     [shown] = as_page([code("def mine(): ...", "made", tags=("show-input",))])
     assert shown["source"] == "def mine(): ..."
     assert shown["outputs"]

@@ -1,4 +1,4 @@
-"""What a reader of any page can rely on, checked in a real browser on every page."""
+"""Checks of every page in a real browser: errors, accessibility, layout, help and search."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cradle_lib.book.yaml_file import read_yaml
 from .looks import LOOKS
 from .site import PHONE, WIDE, Site, set_theme
 
-# Elements that stick out to the right, unless a box around them scrolls or cuts them.
+# Elements beyond the right edge that are not in a scrolling or clipping box.
 STICKING_OUT = """() => {
   const inBox = e => {
     for (let p = e.parentElement; p && p !== document.body; p = p.parentElement)
@@ -61,7 +61,7 @@ FACTS = """() => ({
 
 @dataclass
 class Visit:
-    """One page as a reader meets it: what was on it, and what went wrong."""
+    """Observations of one page in one view."""
 
     page: str
     view: str
@@ -76,8 +76,8 @@ class Visit:
 # The parts of the book whose pages open with a result.
 PARTS = {"Benchmark", "Annotation", "Results", "Training"}
 CONTRAST = "runOnly: ['color-contrast']"
-# Without these axe takes a quarter of the time: it skips closed folds, later rows and members
-# are like the first ones, and the list of pages is the same everywhere.
+# Removes elements before axe runs, which saves three quarters of its time: closed details, which
+# it skips, later rows and members, which are similar, and the list of pages, which is everywhere.
 SHORTEN = """contents => document.querySelectorAll(
   'tbody tr:nth-child(n+5), dl.py:nth-of-type(n+5), .cradle-spot:nth-of-type(n+9), ' +
   'article details:not([open]) > :not(summary)' + (contents ? '' : ', .bd-sidebar-primary')
@@ -85,7 +85,7 @@ SHORTEN = """contents => document.querySelectorAll(
 
 
 def violations(page: Page, question: str) -> list[str]:
-    """What axe has against a page."""
+    """Returns the violations that axe finds on a page."""
     page.evaluate(AXE_SCRIPT)
     asked = f"axe.run({{{question}, resultTypes: ['violations']}}).then(found => found.violations)"
     return [
@@ -96,7 +96,7 @@ def violations(page: Page, question: str) -> list[str]:
 
 
 def weight(site: Site, visit: Visit) -> int:
-    """Bytes of the files that a page was made of; those of the theme are loaded once for all."""
+    """Sums the bytes of the files of a page, without those of the theme, which are cached."""
     addresses = {urlsplit(url.removeprefix(site.address)).path for url in visit.requests}
     files = {site.folder / unquote(path).lstrip("/") for path in addresses}
     own = (path for path in files if site.folder / "_static" not in path.parents)
@@ -105,10 +105,10 @@ def weight(site: Site, visit: Visit) -> int:
 
 @pytest.fixture(scope="module")
 def visits(site: Site, browser: Browser) -> list[Visit]:
-    """One walk over all pages: wide from a server, with axe in both schemes; then on a phone."""
+    """All pages, visited wide from a server, with axe in both themes, and narrow from disk."""
     found: list[Visit] = []
     for view, (width, height) in {"wide": WIDE, "phone": PHONE}.items():
-        # One tab for all: each new one costs a process of the browser.
+        # One tab for all pages, because each tab is a new process.
         size = {"width": width, "height": height}
         page = browser.new_page(reduced_motion="reduce", viewport=size)
         page.on("pageerror", lambda error: found[-1].errors.append(str(error)))
@@ -139,24 +139,24 @@ def sections(visits: list[Visit]) -> list[Visit]:
     return found
 
 
-def test_no_page_has_errors_or_barriers_or_asks_another_server(
+def test_no_page_has_errors_axe_violations_or_external_requests(
     visits: list[Visit], site: Site
 ) -> None:
     ours = ("data:", site.address, site.folder.as_uri())
     for visit in visits:
-        # The theme tells its developers how it scrolled.
+        # The theme logs its scrolling.
         assert [text for text in visit.errors if not text.startswith("[PST]")] == [], visit.page
         assert [url for url in visit.requests if not url.startswith(ours)] == [], visit.page
     assert {v.page: v.barriers for v in visits if v.barriers} == {}
 
 
-def test_nothing_is_wider_than_the_window_or_cut_or_unmarked(visits: list[Visit]) -> None:
+def test_nothing_overflows_the_window_or_is_cut(visits: list[Visit]) -> None:
     assert {(v.page, v.view): v.sticking_out for v in visits if v.sticking_out} == {}
     for fault in ("unmarked", "loose", "signs", "captions", "cut", "tall", "above"):
         assert {(v.page, v.view): v.looks[fault] for v in visits if v.looks[fault]} == {}, fault
 
 
-def test_a_section_opens_with_its_finding_and_offers_its_notebook(visits: list[Visit]) -> None:
+def test_a_section_starts_with_its_finding_and_links_its_notebook(visits: list[Visit]) -> None:
     for visit in sections(visits):
         finding = str(visit.looks["finding"]).strip()
         assert visit.looks["opens"], visit.page
@@ -179,14 +179,14 @@ def test_the_first_result_is_on_the_first_screen(visits: list[Visit]) -> None:
     assert {v.page: v.looks["top"] for v in shown if v.looks["top"] > limits[v.view]} == {}
 
 
-def test_half_of_the_pages_weigh_less_than_300_kilobytes(visits: list[Visit], site: Site) -> None:
+def test_half_of_the_pages_are_smaller_than_300_kilobytes(visits: list[Visit], site: Site) -> None:
     weights = {v.page: weight(site, v) for v in visits if v.view == "wide"}
     assert min(weights.values()) > 10_000
     assert median(weights.values()) < 300_000
     assert {page: size for page, size in weights.items() if size > 1_000_000} == {}
 
 
-def test_every_page_names_help_its_purpose_and_what_it_rests_on(visits: list[Visit]) -> None:
+def test_every_page_has_help_lines_its_purpose_and_its_corpus(visits: list[Visit]) -> None:
     for visit in visits:
         facts = visit.facts
         assert facts["help"], visit.page
@@ -210,7 +210,7 @@ def test_every_page_names_help_its_purpose_and_what_it_rests_on(visits: list[Vis
         assert surrogate == ("Surrogate corpus" in visit.facts["line"]), visit.page
 
 
-def test_the_search_finds_a_page_and_shows_no_line_of_it(site: Site, browser: Browser) -> None:
+def test_the_search_shows_no_lines_of_pages(site: Site, browser: Browser) -> None:
     page = browser.new_page()
     page.goto(site.url("search.html?q=protocol"))
     page.locator("#search-results li a", has_text="Task and prompt").wait_for()
@@ -220,7 +220,7 @@ def test_the_search_finds_a_page_and_shows_no_line_of_it(site: Site, browser: Br
     page.close()
 
 
-def test_a_search_leads_to_the_right_page_first(site: Site, browser: Browser) -> None:
+def test_searches_have_the_right_page_first(site: Site, browser: Browser) -> None:
     right = {
         "confusion matrix": "sections/errors",
         "temporal confusion": "sections/errors",
@@ -245,7 +245,7 @@ def test_a_search_leads_to_the_right_page_first(site: Site, browser: Browser) ->
     page.close()
 
 
-def test_a_figure_is_inverted_in_the_dark_alone(site: Site, browser: Browser) -> None:
+def test_figures_are_inverted_in_the_dark_theme_only(site: Site, browser: Browser) -> None:
     page = browser.new_page()
     page.goto(site.url("sections/statistics.html"))
     figures = page.locator("figure.cradle-figure")

@@ -1,4 +1,4 @@
-"""The pipeline, with real papermill and real kernels, over a miniature project."""
+"""The build pipeline of a miniature project, with real papermill and kernels."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ALL = {"words", "run", "table"}
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A miniature project that has been built once; tests work on copies of it."""
+    """A miniature project that was built once; tests use copies."""
     project = make(tmp_path_factory.mktemp("built"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(project.root))
-        done = bring(project)
+        done = build(project)
     assert set(done.executed) == ALL
     return project
 
@@ -39,12 +39,12 @@ def project(built: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return Project(tmp_path / "réplique", (PACKAGE,))
 
 
-def bring(project: Project) -> Update:
+def build(project: Project) -> Update:
     return update(project, models=MODELS, corpus=BookCorpus())
 
 
 def stale(project: Project) -> set[str]:
-    """The pages that the next build would execute first."""
+    """Returns the pages that are stale now."""
     pages = load_plan(project, MODELS, BookCorpus())
     ingredients = Ingredients(project, pages)
     return {page.name for page in pages if ingredients.stale(page, ingredients.of(page))}
@@ -56,7 +56,7 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_what_can_not_change_a_page_executes_nothing(project: Project) -> None:
+def test_irrelevant_changes_execute_nothing(project: Project) -> None:
     write(project.root / PACKAGE / "__pycache__/scores.cpython-311.pyc", "anything")
     write(project.root / PACKAGE / "cli" / "new.py", "print('no page can use it')")
     source = json.loads((project.notebooks / "words.ipynb").read_text(encoding="utf-8"))
@@ -66,7 +66,7 @@ def test_what_can_not_change_a_page_executes_nothing(project: Project) -> None:
     for file in project.root.rglob("*"):
         os.utime(file)
 
-    done = bring(project)
+    done = build(project)
 
     assert done.executed == []
     assert set(done.fresh) == ALL
@@ -80,11 +80,11 @@ def test_what_can_not_change_a_page_executes_nothing(project: Project) -> None:
         ("notebooks/words.ipynb", "print", "print(1); print", {"words"}),
         (f"{PACKAGE}/__init__.py", "10 *", "100 *", ALL),
         (f"{PACKAGE}/stop.txt", "the", "first", ALL),
-        # An artefact: the page that made it, and the page that reads it.
+        # An artefact makes the page that writes it and the page that reads it stale.
         ("runs/a.json", "20", "30", {"run", "table"}),
     ],
 )
-def test_a_change_executes_the_pages_that_rest_on_it(
+def test_a_change_makes_the_pages_that_depend_on_it_stale(
     project: Project, file: str, old: str, new: str, expected: set[str]
 ) -> None:
     assert stale(project) == set()
@@ -92,13 +92,13 @@ def test_a_change_executes_the_pages_that_rest_on_it(
     assert stale(project) == expected
 
 
-def test_a_page_that_reads_all_runs_is_executed_again_when_one_is_added_or_changed(
+def test_a_page_that_reads_all_runs_is_stale_after_any_change_of_runs(
     project: Project,
 ) -> None:
     edit(project.plan, "    after: [run]", "    runs: true")
     runs = project.root / "runs" / "surrogate-test"
     write(runs / "own.jsonl", "one")
-    assert bring(project).executed == ["table"]
+    assert build(project).executed == ["table"]
     for name in ("own.jsonl", "more.jsonl"):
         assert stale(project) == set()
         write(runs / name, "another")
@@ -106,7 +106,7 @@ def test_a_page_that_reads_all_runs_is_executed_again_when_one_is_added_or_chang
         write(runs / "own.jsonl", "one")
 
 
-def test_a_page_reads_what_others_wrote_and_holds_no_time_and_no_machine(built: Project) -> None:
+def test_a_page_reads_artefacts_and_has_no_times_or_paths(built: Project) -> None:
     # "the first words" without the stop word "the" is two words, times ten.
     assert text_of(built.sections / "table.ipynb") == '["a", 20]\n["b", 20]\n'
     text = (built.sections / "run.ipynb").read_text(encoding="utf-8")
@@ -119,7 +119,9 @@ def test_a_page_reads_what_others_wrote_and_holds_no_time_and_no_machine(built: 
     assert ingredients["parameters"] == '{"models": ["a", "b"]}'
 
 
-def test_a_page_has_its_values_and_replaces_the_page_of_its_old_name(project: Project) -> None:
+def test_a_page_has_its_parameters_and_a_renamed_page_replaces_the_old_one(
+    project: Project,
+) -> None:
     edit(project.plan, "page: words", "page: few")
     edit(project.toc, "sections/words", "sections/few")
     where = "import os\nprint(os.path.abspath('words.ipynb'))"
@@ -127,21 +129,21 @@ def test_a_page_has_its_values_and_replaces_the_page_of_its_old_name(project: Pr
     foreign = project.sections / "mine.ipynb"
     write(foreign, notebook(["1"]))
 
-    done = bring(project)
+    done = build(project)
 
     assert done.executed == ["few"]
-    # A page that is no longer in the plan is removed, and no file that somebody put there.
+    # A page that is not in the plan is removed; other files are kept.
     assert not (project.sections / "words.ipynb").exists()
     assert foreign.exists()
     page = json.loads((project.sections / "few.ipynb").read_text(encoding="utf-8"))
-    # No folder of this machine is named.
+    # Paths are relative.
     assert text_of(project.sections / "few.ipynb") == "2\nnotebooks/words.ipynb\n"
     values = f'{WORDS[0]}\n\n# Parameters\nname = "one.txt"'
     assert page["cells"][1]["source"] == f"{values}\n\n{WORDS[1]}"
     assert page["metadata"]["cradle"]["source"] == "notebooks/words.ipynb"
 
 
-def test_a_failing_notebook_is_told_in_four_lines_and_stops_only_what_needs_it(
+def test_a_failing_notebook_is_reported_in_four_lines_and_stops_only_dependent_pages(
     project: Project,
 ) -> None:
     before = (project.sections / "run.ipynb").read_bytes()
@@ -150,7 +152,7 @@ def test_a_failing_notebook_is_told_in_four_lines_and_stops_only_what_needs_it(
     write(project.notebooks / "table.ipynb", notebook([*TABLE, "1"], parameters=False))
 
     with pytest.raises(BookError) as caught:
-        bring(project)
+        build(project)
 
     assert str(caught.value).splitlines() == [
         "notebooks/run.ipynb (page run) failed",
@@ -158,15 +160,15 @@ def test_a_failing_notebook_is_told_in_four_lines_and_stops_only_what_needs_it(
         "  KeyError: 'xx'",
         "  full traceback: book/_build/notebook-runs/run.traceback.txt",
     ]
-    story = (project.work / "run.traceback.txt").read_text(encoding="utf-8")
-    assert "KeyError" in story
-    assert "\x1b" not in story
+    traceback = (project.work / "run.traceback.txt").read_text(encoding="utf-8")
+    assert "KeyError" in traceback
+    assert "\x1b" not in traceback
     assert text_of(project.sections / "words.ipynb") == "2\nmore\n"
     assert (project.sections / "run.ipynb").read_bytes() == before
     assert [path.name for path in project.work.iterdir()] == ["run.traceback.txt"]
 
 
-def test_a_dying_kernel_is_a_failure_like_any_other(project: Project) -> None:
+def test_a_dying_kernel_is_reported_like_other_failures(project: Project) -> None:
     write(project.notebooks / "words.ipynb", notebook([*WORDS, "import os; os._exit(3)"]))
 
     [words, *_] = load_plan(project, MODELS, BookCorpus())

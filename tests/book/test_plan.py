@@ -1,4 +1,4 @@
-"""The plan of the pages, and the notebooks that it names."""
+"""The plan of pages and its notebooks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.mark.parametrize("text", [True, False])
-def test_the_text_of_dialogues_is_a_choice_of_the_environment(text: bool) -> None:
+def test_the_environment_decides_whether_dialogue_text_is_shown(text: bool) -> None:
     plan = load_plan(Project(paths.ROOT), MODELS, BookCorpus(text=text))
     [explore] = [page for page in plan if page.name == "explore"]
     assert explore.parameters["text"] is text
@@ -38,7 +38,7 @@ def test_the_text_of_dialogues_is_a_choice_of_the_environment(text: bool) -> Non
         ("pages:", "pages: [", r"can't be read"),
     ],
 )
-def test_a_wrong_plan_is_refused_with_what_is_wrong(
+def test_an_invalid_plan_is_refused_with_the_reason(
     project: Project, old: str, new: str, message: str
 ) -> None:
     assert old in PLAN
@@ -49,7 +49,7 @@ def test_a_wrong_plan_is_refused_with_what_is_wrong(
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"cells": [{}]}', '{"cells": 3}'])
-def test_a_file_that_is_no_notebook_is_refused(tmp_path: Path, content: str) -> None:
+def test_an_invalid_notebook_is_refused(tmp_path: Path, content: str) -> None:
     write(tmp_path / "n.ipynb", content)
 
     with pytest.raises(BookError, match="not a notebook of format 4"):

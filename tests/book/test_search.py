@@ -1,11 +1,11 @@
-"""Keywords by which the search finds pages, and the index of what is reproduced."""
+"""Keywords for the search, and the index of the paper's tables and figures."""
 
 from __future__ import annotations
 
 from cradle_lib import paths, strict_yaml
 
 
-def test_the_papers_index_has_every_table_and_figure_with_its_state() -> None:
+def test_the_papers_index_has_every_table_and_figure() -> None:
     # The paper has twelve tables and fourteen figures.
     keywords = strict_yaml.read(paths.BOOK / "search.yml")
     found = {word for words in keywords.values() for word in words}

@@ -1,4 +1,4 @@
-"""The one command, ``jupyter-book build book/``, over a miniature book."""
+"""The command ``jupyter-book build book/`` with a miniature book."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def redirect(root: Path, old: str, new: str) -> None:
     settings.write_text(text.replace(old, new))
 
 
-def holding(folder: Path, *words: str) -> list[str]:
-    """The files with one of these words in them, or in their name."""
+def files_with(folder: Path, *words: str) -> list[str]:
+    """Returns the files with one of these words in their content or name."""
     return [
         str(file)
         for file in folder.rglob("*")
@@ -49,7 +49,7 @@ def holding(folder: Path, *words: str) -> list[str]:
     ]
 
 
-def test_a_failing_notebook_ends_the_build_with_four_lines_and_no_traceback(root: Path) -> None:
+def test_a_failing_notebook_fails_the_build_with_four_lines_and_no_traceback(root: Path) -> None:
     write_one(root, ASIDE, "1 / 0")
 
     done = build(root)
@@ -65,7 +65,7 @@ def test_a_failing_notebook_ends_the_build_with_four_lines_and_no_traceback(root
     write_one(root, ASIDE, BAR, TABLE)
 
 
-def test_one_command_executes_renders_and_tidies(root: Path) -> None:
+def test_one_command_executes_and_renders_pages(root: Path) -> None:
     done = build(root)
 
     assert done.returncode == 0, done.stderr
@@ -83,13 +83,13 @@ def test_one_command_executes_renders_and_tidies(root: Path) -> None:
     intro = (root / "book/_build/html/intro.html").read_text(encoding="utf-8")
     assert "It costs $1 or $2." in intro
     assert "cradle-help-list" in intro
-    # What a library writes to standard error is no part of the page.
+    # Standard error of libraries is not on the page.
     for place in ("book/_build/html", "book/sections"):
-        assert not holding(root / place, "bar 100", "UserWarning")
+        assert not files_with(root / place, "bar 100", "UserWarning")
 
 
-def test_old_addresses_lead_to_new_pages_and_keywords_to_theirs(root: Path) -> None:
-    # One page changes, and the keywords of the other one stay.
+def test_old_addresses_redirect_and_keywords_are_indexed(root: Path) -> None:
+    # Changing one page must keep the keywords of the other.
     write(root / "book/intro.md", "# Title\n\n```{helplines}\n```\n\nAnother text.\n")
     old = "{sections/gone: sections/one.html#one, older/gone: intro.html}"
     redirect(root, "cradle_redirects: {}", f"cradle_redirects: {old}")
@@ -123,20 +123,20 @@ READ = [
 
 
 def plan(root: Path, page: str) -> None:
-    """Writes a plan of the first page and one that shows the text of the corpus."""
+    """Writes a plan with the first page and a page that shows the text of the corpus."""
     read = f'page: {page}, notebook: read.ipynb, parameters: {{corpus: "{{corpus}}"}}'
     write(root / "notebooks/pages.yml", f"pages: [{ONE}, {{{read}}}]")
 
 
-def test_pages_of_another_corpus_leave_nothing(root: Path) -> None:
+def test_pages_of_another_corpus_are_removed_completely(root: Path) -> None:
     html, sections = root / "book/_build/html", root / "book/sections"
     write(root / "notebooks/read.ipynb", notebook(READ, title="Read"))
     for name in "ab":
         write(root / f"{name}.csv", f"utterance of {name}")
     plan(root, "only-a")
     assert build(root, "a.csv").returncode == 0
-    assert len(holding(html, "utterance of a")) >= 2
-    assert holding(sections, "utterance of a")
+    assert len(files_with(html, "utterance of a")) >= 2
+    assert files_with(sections, "utterance of a")
     kept = (sections / "one.ipynb").stat().st_mtime_ns
     plan(root, "read")
 
@@ -145,8 +145,8 @@ def test_pages_of_another_corpus_leave_nothing(root: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "removed the pages of another corpus" in done.stdout
     assert "[book] 1 pages executed, 1 up to date" in done.stdout
-    assert holding(html, "utterance of b")
+    assert files_with(html, "utterance of b")
     assert list((html / "_images").iterdir())
     for folder in (html, sections, root / "book/_build"):
-        assert not holding(folder, "utterance of a", "only-a")
+        assert not files_with(folder, "utterance of a", "only-a")
     assert (sections / "one.ipynb").stat().st_mtime_ns == kept

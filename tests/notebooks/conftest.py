@@ -1,4 +1,4 @@
-"""The forty dialogues and their runs."""
+"""Fixtures: forty dialogues and runs over them."""
 
 from ..forty_dialogues import corpus, make_run, runs
 

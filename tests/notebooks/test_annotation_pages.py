@@ -1,4 +1,4 @@
-"""Tables and figures of the annotation pages: counts by hand, and published values beside ours."""
+"""Tables and figures of the annotation pages, compared with a study counted by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Page = Callable[[str], list[Any]]
 
 
 def run(name: str, folder: Path) -> list[Any]:
-    """Runs the notebook of a page over the study by hand in files, and gives what it shows."""
+    """Runs the notebook of a page on files of the hand-counted study; returns its results."""
     study = hand_study()
     corpus, annotations = folder / "hand.csv", folder / "annotations.csv"
     rows = [(t.turn_id, f"{t.speaker}: {t.text}", "none") for t in study.corpus.turns]
@@ -34,7 +34,7 @@ def run(name: str, folder: Path) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
-    """Gives the tables and pictures of a page about the study by hand."""
+    """A function that returns the tables and pictures of a page on the hand-counted study."""
 
     @cache
     def make(name: str) -> list[Any]:
@@ -45,7 +45,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
 
 
 def lines(table: Table) -> dict[tuple[str, str], dict[str, str]]:
-    """What is seen in a table: its cells by heading of the group and name of the row."""
+    """Returns the cells of a table by group and name of the row."""
     titles = table.titles
     return {
         (group, str(row[0])): dict(zip(titles, map(str, row), strict=True))
@@ -53,13 +53,13 @@ def lines(table: Table) -> dict[tuple[str, str], dict[str, str]]:
     }
 
 
-def test_what_annotators_gave_stands_beside_what_is_published(page: Page) -> None:
+def test_given_labels_and_exact_matches_are_beside_published_values(page: Page) -> None:
     _, given, same, *_, slips = page("agreement")
     assert given.frame[["annotator", "turns", "labels", "alerts"]].to_numpy().tolist() == [
         ["A", 8, 3, 2], ["B", 8, 2, 1], ["C", 8, 2, 2], ["D", 8, 2, 1],
     ]  # fmt: skip
     first, second = lines(same).values()
-    # Team 1: 7 of 8 turns are equal, 5 of 6 user turns; two labelled turns are the same.
+    # Team 1: 7 of 8 turns and 5 of 6 user turns are equal, and two of three labelled turns.
     assert first["All turns"] == "87.50"
     assert first["User turns"] == "83.33"
     assert first["All turns: published"] == "96.78"
@@ -69,7 +69,7 @@ def test_what_annotators_gave_stands_beside_what_is_published(page: Page) -> Non
     assert set(slips.frame["annotator"]) == set("ABCDS")
 
 
-def test_every_stated_range_stands_beside_what_is_found(page: Page) -> None:
+def test_published_ranges_are_beside_those_of_the_study(page: Page) -> None:
     _, _, _, *labels, ranges, units = page("agreement")[:7]
     found = {name: row for (_, name), row in lines(ranges).items()}
     one, two, published = "Team 1, round 1", "Team 2, round 1", "Team 1, published"
@@ -81,10 +81,10 @@ def test_every_stated_range_stands_beside_what_is_found(page: Page) -> None:
     confirms = found["Jaccard of confirms, except SI_passive"]
     assert (confirms[one], confirms[two]) == ("1.00 to 1.00", "0.00 to 0.00")
     assert confirms[published] == "0.67 to 1.00"
-    # Nobody gave it, so that what the paper states stands alone.
+    # Nobody gave this label, so that there is only the published value.
     passive = found["Jaccard of SI_passive_ongoing"]
     assert (passive[one], passive[published]) == ("\N{EN DASH}", "0.30")
-    # Alert: 2 of 3 the same, chance (2 x 1 + 1 x 2) / 9 = 4/9: 0.4. Self-harm: all the same.
+    # Alert: 2 of 3 equal, chance (2 x 1 + 1 x 2) / 9 = 4/9: kappa 0.4. Self-harm: all equal.
     assert found["Kappa of each label"][one] == "0.40 to 1.00"
     by_label = {
         (table.caption.partition(":")[0], label): row
@@ -99,14 +99,14 @@ def test_every_stated_range_stands_beside_what_is_found(page: Page) -> None:
     assert list(exact_match.values())[1:] == ["0.67", "0.83", "0.88"]
 
 
-def test_outcomes_and_deciders_are_counted(page: Page) -> None:
+def test_outcomes_and_deciding_votes_are_counted(page: Page) -> None:
     flow, outcomes, decided, trail = page("adjudication")
     counted = outcomes.frame.query("team == 'All'")
     assert [*counted["value"]] == [1, 1, 1, 0, 1]
     paper = outcomes.frame.query("team == 'Published'").set_index("outcome")["published"]
     assert [paper[outcome] for outcome in counted["outcome"]] == ["323", "132", "11", "48", "86"]
     assert outcomes.frame.query("team == 'Team 1'")["value"].tolist() == [1, 1, 0, 0, 0]
-    # d0000: both; d0001: the majority; d0002: the senior, not the other two; d0003: rejected.
+    # d0000: agreement; d0001: majority; d0002: the senior, against two votes; d0003: rejected.
     by_label = {name: [*row.values()][1:] for (_, name), row in lines(decided).items()}
     assert by_label["alert_ongoing"] == ["1", "1", "1", "3"]
     assert by_label["confirm_SH_ongoing"] == ["1", "0", "1", "0"]
@@ -124,9 +124,9 @@ def test_outcomes_and_deciders_are_counted(page: Page) -> None:
     )
 
 
-def test_confusion_says_in_words_what_it_draws(page: Page) -> None:
+def test_the_alternative_text_of_confusion_has_its_counts(page: Page) -> None:
     one, two, often, _ = page("agreement")[-4:]
-    # A gave 3 labels: B gave 2 of them too, and nothing for one. C and D: SH for an alert.
+    # B gave 2 of A's 3 labels, and nothing for one. D gave SH instead of one alert of C.
     assert "Of 3 labels of A, B gave 2 on the same turn, nothing for 1 and another for 0" in one.alt
     assert "Of 2 labels of C, D gave 0 on the same turn, nothing for 1 and another for 1" in two.alt
     assert len(often.rows) == 1 + 3

@@ -1,4 +1,4 @@
-"""The page of models behind an API: runs beside each other, and what was not made."""
+"""The page about models behind an API: comparison of runs."""
 
 # ruff: noqa: F811
 from __future__ import annotations
@@ -13,19 +13,18 @@ from ..detection.conftest import home  # noqa: F401
 from .test_notebooks import show
 
 
-def test_answers_are_compared_where_the_question_was_the_same(home: Path, corpus: Corpus) -> None:
-    told = {"tokens_in": 100, "tokens_cached": 90, "tokens_out": 1}
-    write("smollm2-135m", corpus, [Answer("a", **told), Answer("none", **told), Answer("c")])
-    # The second answer has the same labels in another text; the third follows a tag that the
-    # other run did not give, so that it answers another question.
+def test_answers_are_compared_only_for_equal_prompts(home: Path, corpus: Corpus) -> None:
+    tokens = {"tokens_in": 100, "tokens_cached": 90, "tokens_out": 1}
+    write("smollm2-135m", corpus, [Answer("a", **tokens), Answer("none", **tokens), Answer("c")])
+    # The second answers have different labels, so that the third prompts differ.
     write(
         "smollm2-135m-openai",
         corpus,
-        [Answer("a", **told), Answer("alert_past", **told), Answer("c")],
+        [Answer("a", **tokens), Answer("alert_past", **tokens), Answer("c")],
     )
     *_, used, pairs, _ = show("api-models", {"models": ["keyword"]}, corpus)
-    # Of 3 turns of both, 2 had the same question: both with 100 tokens, one text and one set of
-    # labels the same.
+    # Of 3 turns, 2 have equal prompts. Both of these have equal token counts, and one has equal
+    # text and labels.
     [row] = [[str(cell) for cell in row] for row in pairs.rows]
     assert row[1:] == ["3", "2", "100.0", "50.0", "50.0"]
     assert "llama.cpp" in row[0]

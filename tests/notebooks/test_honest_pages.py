@@ -1,4 +1,4 @@
-"""What a page says at a glance: its corpus, its systems, its published values."""
+"""Statements of pages: corpus, distinct systems, and published values."""
 
 from __future__ import annotations
 
@@ -29,76 +29,76 @@ from cradle_lib.published import published_table
 from .test_notebooks import show as show_page
 
 
-def called(run: Predictions, name: str) -> Predictions:
+def renamed(run: Predictions, name: str) -> Predictions:
     return replace(run, record=run.record.model_copy(update={"name": name}))
 
 
 @pytest.fixture
-def twins(corpus: Corpus, make_run: Callable[..., Predictions]) -> list[Predictions]:
-    """Two that say the same, one that says less, and one that says nothing."""
+def systems(corpus: Corpus, make_run: Callable[..., Predictions]) -> list[Predictions]:
+    """Two runs with equal predictions, one with fewer, and one with none."""
     less = np.where(np.arange(len(corpus.gold)) % 2, corpus.gold, 0).astype(np.uint16)
     nothing = np.zeros_like(corpus.gold)
     return [
-        called(make_run("tuned", corpus.gold), "Small, tuned"),
-        called(make_run("tuned-wide", corpus.gold), "Small, tuned, wide"),
-        called(make_run("half", less), "Half"),
-        called(make_run("none", nothing), "None"),
+        renamed(make_run("tuned", corpus.gold), "Small, tuned"),
+        renamed(make_run("tuned-wide", corpus.gold), "Small, tuned, wide"),
+        renamed(make_run("half", less), "Half"),
+        renamed(make_run("none", nothing), "None"),
     ]
 
 
-def test_runs_with_the_same_labels_are_one_system(twins: list[Predictions]) -> None:
-    names = [run.record.name for run in distinct_runs(twins)]
+def test_runs_with_the_same_labels_are_one_system(systems: list[Predictions]) -> None:
+    names = [run.record.name for run in distinct_runs(systems)]
     assert names == ["Small, tuned (= tuned, wide)", "Half", "None"]
-    unread = replace(twins[3], outcomes=np.ones_like(twins[3].outcomes))
-    both = [*twins[3:], called(unread, "Unreadable")]
+    unparsed = replace(systems[3], outcomes=np.ones_like(systems[3].outcomes))
+    both = [*systems[3:], renamed(unparsed, "Unreadable")]
     assert [run.record.name for run in distinct_runs(both)] == ["None (= Unreadable)"]
     assert len(distinct_runs(both, answers=True)) == 2
-    # Over other dialogues it is another run.
-    part = twins[0].subset(twins[0].corpus.subset(range(4), "four"))
-    assert len(distinct_runs([twins[0], part])) == 2
+    # Runs over different dialogues are different systems.
+    part = systems[0].subset(systems[0].corpus.subset(range(4), "four"))
+    assert len(distinct_runs([systems[0], part])) == 2
 
 
 @pytest.mark.parametrize("page", ["results", "timing"])
-def test_no_page_has_two_rows_or_lines_for_one_system(
-    page: str, twins: list[Predictions], corpus: Corpus
+def test_a_page_has_one_row_or_line_per_system(
+    page: str, systems: list[Predictions], corpus: Corpus
 ) -> None:
-    shown = show_page(page, {"draws": 20}, corpus, twins)
-    told = " ".join(
+    shown = show_page(page, {"draws": 20}, corpus, systems)
+    text = " ".join(
         f"{item!r} {item.frame.to_csv()}" if isinstance(item, Table) else repr(item)
         for item in shown
         if isinstance(item, Table | Picture | Notice)
     )
-    assert "Small, tuned (= tuned, wide)" in told
-    assert "Small, tuned, wide" not in told
+    assert "Small, tuned (= tuned, wide)" in text
+    assert "Small, tuned, wide" not in text
     [headline] = [item for item in shown[-1:] if isinstance(item, Notice)]
     rare = "This page has no result for this corpus."
     assert headline.message.startswith("On the surrogate corpus, ") or headline.message == rare
-    # None has the fewest wrong labels, and is no system that does the task.
+    # A system without predictions is never the best one.
     assert "None" not in headline.message
 
 
-def test_the_template_is_on_no_page_but_its_own() -> None:
+def test_the_template_run_is_only_on_its_own_page() -> None:
     found = stored_runs(cradle_lib.load_corpus("surrogate", "test"))
     assert paths.TEMPLATE_RUN not in {run.record.model for run in found}
 
 
 @pytest.mark.parametrize(
-    ("synthetic", "simulated", "said"),
+    ("synthetic", "simulated", "expected"),
     [
         (True, False, "On the surrogate corpus, half of them agree."),
         (True, True, "On the surrogate corpus, with simulated annotators, half of them agree."),
         (False, False, "Half of them agree."),
     ],
 )
-def test_a_headline_names_the_surrogate_and_nothing_else(
-    corpus: Corpus, synthetic: bool, simulated: bool, said: str
+def test_a_headline_names_only_the_surrogate(
+    corpus: Corpus, synthetic: bool, simulated: bool, expected: str
 ) -> None:
     banner(corpus=replace(corpus, synthetic=synthetic), simulated=simulated)
-    assert finding("half of them agree.").message == said
+    assert finding("half of them agree.").message == expected
 
 
 @pytest.mark.parametrize("simulated", [False, True])
-def test_every_download_names_its_corpus(corpus: Corpus, simulated: bool) -> None:
+def test_every_download_has_its_corpus(corpus: Corpus, simulated: bool) -> None:
     banner(corpus=corpus, simulated=simulated)
     html = show(pd.DataFrame({"n": [1, 2]}), "Two numbers.")._repr_html_()
     [data] = re.findall(r'href="data:text/csv;base64,([^"]+)"', html)
@@ -108,29 +108,29 @@ def test_every_download_names_its_corpus(corpus: Corpus, simulated: bool) -> Non
     assert rows == [{"n": "1"} | about, {"n": "2"} | about]
 
 
-def test_scenarios_are_uneven_by_the_exact_chi_square_test() -> None:
+def test_the_stated_chi_square_test_of_scenarios_is_exact() -> None:
     counts = [96, 97, 91, 67, 56, 97, 96]  # Sec 3.1 of the paper
     mean = sum(counts) / 7
     half = sum((n - mean) ** 2 for n in counts) / mean / 2
-    # The tail of chi-square with six degrees of freedom is that of a Poisson count below three.
+    # The tail of chi-square with 6 degrees of freedom is P(Poisson(half) < 3).
     exact = math.exp(-half) * (1 + half + half**2 / 2)
     page = (paths.BOOK / "departures.md").read_text("utf-8")
     assert f"(chi-square {2 * half:.1f}, p = {exact:.3f})".replace("0.0", ".0") in page
 
 
-def test_the_first_page_tells_four_facts_of_the_papers_numbers(
-    twins: list[Predictions], corpus: Corpus
+def test_the_home_page_states_facts_about_the_papers_numbers(
+    systems: list[Predictions], corpus: Corpus
 ) -> None:
-    shown = show_page("home", {"draws": 20, "baseline": "half"}, corpus, twins)
+    shown = show_page("home", {"draws": 20, "baseline": "half"}, corpus, systems)
     [facts] = [table.frame for table in shown if isinstance(table, Table)]
     found = dict(zip(facts["topic"], facts["finding"], strict=True))
     assert "only possible with 711 gold labels" in found["Number of scored labels"]
-    stated = published_table()
+    published = published_table()
     for level, confirm in (("turn", False), ("dialogue", False), ("confirm", True)):
-        tuned = stated[f"result.{level}.micro_f1.cradle-qwen3-32b"]
+        tuned = published[f"result.{level}.micro_f1.cradle-qwen3-32b"]
         assert confirm == tuned.note.startswith("best")
         assert (f"{tuned.text} against " in found["Fine-tuning against Claude"]) != confirm
-    # A gap of 3.5 points, and pairs of the three systems with the one that finds half.
+    # A published gap of 3.5 points, and two pairs of systems with the baseline.
     power = found[f"What {len(corpus)} dialogues can show"]
     assert power.startswith("gpt-oss-120b is 3.5 points of micro F1 above Qwen3-32B")
     assert "compares 2 systems with one baseline" in power
@@ -142,7 +142,7 @@ def test_the_first_page_tells_four_facts_of_the_papers_numbers(
     assert f"has {rows} inconsistencies. In {len(entries)} places" in found["Text and tables"]
     assert f"in {rows} places" in page
     assert f"In {len(entries)} places" in page
-    # Published scores are in a panel of their own.
+    # Published scores are in a separate panel.
     status = next(item.message for item in shown if isinstance(item, Notice))
     assert "None of the paper's models were run." in status
     [picture] = [item for item in shown if isinstance(item, Picture)]
@@ -154,13 +154,13 @@ def test_the_first_page_tells_four_facts_of_the_papers_numbers(
     assert "Claude" in theirs
 
 
-def test_gold_labels_with_unusable_answers_are_not_confused(
-    twins: list[Predictions], corpus: Corpus
+def test_gold_labels_with_unusable_answers_do_not_count_as_confused(
+    systems: list[Predictions], corpus: Corpus
 ) -> None:
-    # Every third answer is unusable; all others are right.
+    # Every third answer is unusable; all others are correct.
     unusable = np.arange(len(corpus.gold)) % 3 == 0
     masks = np.where(unusable, 0, corpus.gold).astype(np.uint16)
-    run = replace(twins[0], masks=masks, outcomes=unusable.astype(np.uint8))
+    run = replace(systems[0], masks=masks, outcomes=unusable.astype(np.uint8))
     golds = [int(np.bitwise_count(corpus.gold[part]).sum()) for part in (~unusable, unusable)]
     assert min(golds) > 0
     shown = show_page("errors", {}, corpus, [run])

@@ -1,4 +1,4 @@
-"""The notebooks: thin, without outputs, and able to run on any corpus in the release's format."""
+"""The notebooks are short, without outputs, and run on any corpus in the release's format."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from cradle_lib.published import published_table
 
 SOURCES = sorted(paths.NOTEBOOKS.glob("*.ipynb"))
 MODELS = ["always-none", "keyword"]
-# What a reader of a notebook knows already.
+# Libraries that readers of notebooks are expected to know.
 LIBRARIES = {"pandas", "numpy", "matplotlib.pyplot", "seaborn", "scipy.stats"}
 each_notebook = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 SMALL: dict[str, Any] = {"models": MODELS, "model": "keyword", "draws": 20, "permutations": 20}
@@ -60,13 +60,15 @@ def show(
     corpus: Corpus | None = None,
     runs: Sequence[Predictions] | None = None,
 ) -> list[Any]:
-    """Runs the cells of a notebook, and gives what they show; of a choice all of its results.
+    """Runs the cells of a notebook and returns the results that they show.
+
+    All results of a choice are returned.
 
     Args:
         name: The notebook.
-        values: Its parameters; others keep their values.
-        corpus: Stands in for the corpus that it would load.
-        runs: Stand in for the runs that it would find.
+        values: Values of its parameters; others keep their defaults.
+        corpus: Replaces the corpus that the notebook would load.
+        runs: Replace the runs that the notebook would find.
     """
     path = paths.NOTEBOOKS / f"{name}.ipynb"
     shown: list[Any] = []
@@ -94,7 +96,7 @@ def show(
 
 
 @each_notebook
-def test_a_notebook_is_a_clean_source(path: Path) -> None:
+def test_a_notebook_is_valid_and_without_outputs(path: Path) -> None:
     notebook = content(path)
     nbformat.validate(notebook)
     assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
@@ -123,8 +125,8 @@ def test_every_parameter_has_a_type_a_value_and_a_comment(path: Path) -> None:
     Notebook.read(path).check_parameters(names)
 
 
-def stated() -> set[float]:
-    """The published numbers, as they stand and as shares, without small counts."""
+def published_numbers() -> set[float]:
+    """Returns the published numbers, as printed and as shares, without small counts."""
     counts = {e.value for k, e in published_table().items() if k.startswith("corpus.")}
     shares = {e.value for e in published_table().values() if e.value != int(e.value)}
     large = {n for n in (*counts, *label_counts().values()) if n > 99}
@@ -132,8 +134,8 @@ def stated() -> set[float]:
 
 
 @each_notebook
-def test_a_notebook_types_no_number_that_the_paper_states(path: Path) -> None:
-    published = stated()
+def test_a_notebook_contains_no_published_number(path: Path) -> None:
+    published = published_numbers()
     for cell in code_cells(path):
         for node in ast.walk(ast.parse(cell.source)):
             if isinstance(node, ast.Constant) and type(node.value) in (int, float):
@@ -153,7 +155,7 @@ def test_a_cell_is_short_and_narrow(path: Path) -> None:
 
 
 @each_notebook
-def test_a_notebook_uses_the_librarys_list_and_well_known_libraries(path: Path) -> None:
+def test_a_notebook_imports_only_public_names_and_common_libraries(path: Path) -> None:
     for cell in code_cells(path):
         for node in ast.walk(ast.parse(cell.source)):
             if isinstance(node, ast.Import):
@@ -163,17 +165,17 @@ def test_a_notebook_uses_the_librarys_list_and_well_known_libraries(path: Path) 
             if isinstance(node, ast.ImportFrom):
                 ours = re.fullmatch(r"cradle_(lib|extras)\.[a-z_]+", str(node.module))
                 known = {"IPython.display", *LIBRARIES}
-                # What models are made of is up to whoever makes one.
+                # The page for a user's own model may import scikit-learn.
                 learner = path.stem == "add-a-model" and str(node.module).startswith("sklearn.")
                 assert node.module in known or learner or ours
                 if ours:
-                    room = importlib.import_module(str(node.module))
-                    assert {alias.name for alias in node.names} <= set(room.__all__)
+                    module = importlib.import_module(str(node.module))
+                    assert {alias.name for alias in node.names} <= set(module.__all__)
 
 
 @pytest.fixture(scope="module")
 def file(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small corpus as a file in the release's format, without what the release lacks."""
+    """The small corpus as a file in the release's format, without optional columns."""
     path = tmp_path_factory.mktemp("corpus") / "small.parquet"
     rows = [
         {
@@ -199,7 +201,7 @@ def runs_folder(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def annotations(file: Path) -> Path:
-    """A study of two teams; in each one person gives no alerts, and the other team decides."""
+    """A study of two teams; one person per team gives no alerts, so the other team adjudicates."""
     corpus = load_corpus(file)
     entries: list[Annotation] = []
     for place, dialogue in enumerate(corpus):
@@ -241,12 +243,12 @@ def test_a_notebook_runs_on_a_small_file(
         if isinstance(item, Table):
             assert len(item.frame), item.caption
             assert item._repr_html_().count("<tr") >= 2, "a heading and a row"
-    # The file is not the surrogate, so that no line of it may be seen.
+    # The file is not the surrogate, so its text must not be shown.
     pages = [item._repr_html_() for item in shown]
     assert not any("alert(" in page or "Surrogate" in page for page in pages)
 
 
-# Their calls show a result; everything in such a call is presentation.
+# Functions that show a result; everything in their calls is presentation.
 VERBS = {
     *("banner", "choose", "explore", "finding", "Notice"),
     *("show", "show_examples", "show_figure"),
@@ -257,23 +259,23 @@ def lines_of(node: Any) -> set[int]:
     return {*range(node.lineno, node.end_lineno + 1)}
 
 
-def presenting(node: ast.AST) -> set[int]:
-    """The lines of calls that show something, and of sentences outside of other calls."""
+def presentation_lines(node: ast.AST) -> set[int]:
+    """Returns the lines of calls that show a result, and of sentences outside other calls."""
     parts: Iterable[ast.AST] = ast.iter_child_nodes(node)
     is_text = isinstance(node, ast.Constant | ast.JoinedStr)
-    whole = is_text and re.search(r"\w \w", ast.unparse(node))
+    is_presentation = is_text and re.search(r"\w \w", ast.unparse(node))
     if isinstance(node, ast.Call):
-        whole = ast.unparse(node.func).removeprefix("cradle.") in VERBS
-        # Text that is given to pandas or matplotlib is part of a computation or a drawing.
+        is_presentation = ast.unparse(node.func).removeprefix("cradle.") in VERBS
+        # Text arguments of pandas and matplotlib are part of a computation or a drawing.
         parts = [part.value if isinstance(part, ast.keyword) else part for part in parts]
         parts = [part for part in parts if not isinstance(part, ast.Constant | ast.JoinedStr)]
-    if whole:
+    if is_presentation:
         return lines_of(node)
-    return set().union(*map(presenting, parts))
+    return set().union(*map(presentation_lines, parts))
 
 
 @each_notebook
-def test_half_of_the_lines_of_a_notebook_compute_or_draw(path: Path) -> None:
+def test_at_least_half_of_the_lines_of_a_notebook_compute_or_draw(path: Path) -> None:
     """Without imports, parameters, comments, and lines that only close brackets."""
     computing, lines = 0, 0
     for cell in code_cells(path):
@@ -284,5 +286,5 @@ def test_half_of_the_lines_of_a_notebook_compute_or_draw(path: Path) -> None:
             own = {n for n, line in numbered if line.strip("()[]{}, ") and line.strip()[0] != "#"}
             own &= {n for each in tree.body for n in lines_of(each)}
             lines += len(own)
-            computing += len(own - presenting(tree))
+            computing += len(own - presentation_lines(tree))
     assert computing >= lines / 2, f"{computing} of {lines} lines"

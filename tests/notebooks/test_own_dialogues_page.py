@@ -1,4 +1,4 @@
-"""The guide *Your own dialogues*: its examples, run as the page prints them."""
+"""The guide *Your own dialogues*: its examples are run as printed."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def words(line: str) -> list[str]:
     return line.split()
 
 
-def test_there_are_three_examples() -> None:
+def test_the_guide_has_three_examples() -> None:
     assert list(SECTIONS) == ["Chat messages", "A table with a speaker column", "A transcript"]
 
 
 @pytest.mark.parametrize("title", SECTIONS)
-def test_an_example_leads_from_the_file_to_a_table_and_the_explorer(
+def test_an_example_of_the_guide_runs_as_printed(
     title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = SECTIONS[title]

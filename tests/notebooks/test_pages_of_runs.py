@@ -1,4 +1,4 @@
-"""What pages of several runs say: which may be compared, and what is published of them."""
+"""Pages with several runs: comparable runs, best values, and published values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Tables = Callable[[str, list[Predictions]], list[Table]]
 
 @pytest.fixture
 def tables(corpus: Corpus) -> Tables:
-    """Gives the tables of a page that finds certain runs."""
+    """A function that returns the tables of a page with the given runs."""
 
     def make(page: str, runs: list[Predictions]) -> list[Table]:
         shown = show(page, {"draws": 30}, corpus, runs)
@@ -35,7 +35,7 @@ def tables(corpus: Corpus) -> Tables:
 
 
 def cells(table: Table, name: str) -> dict[str, Any]:
-    """The first row of that name, by the headings of its columns."""
+    """Returns the first row of a name by the headings of its columns."""
     row = next(row for row in table.rows if row[0].text == name)
     return dict(zip(table.titles, row, strict=True))
 
@@ -47,7 +47,7 @@ def groups(table: Table) -> dict[str, list[str]]:
     return found
 
 
-def test_results_over_other_dialogues_are_ranked_apart(
+def test_results_over_different_dialogues_are_ranked_separately(
     runs: list[Predictions], tables: Tables
 ) -> None:
     board, turn, dialogue, confirm = tables("results", runs)[:4]
@@ -68,7 +68,7 @@ def test_results_over_other_dialogues_are_ranked_apart(
     assert "Exact match" not in {*dialogue.titles, *confirm.titles}
 
 
-def test_published_values_are_in_tables_of_their_own(
+def test_published_values_are_in_separate_tables(
     corpus: Corpus, make_run: Callable[..., Predictions], tables: Tables
 ) -> None:
     runs = [make_run(model, corpus.gold) for model in ("qwen3-32b", "always-none")]
@@ -80,18 +80,18 @@ def test_published_values_are_in_tables_of_their_own(
         )
     ]
     shown = tables("results", runs)
-    ours, stated = shown[:4], shown[4:7]
+    ours, published = shown[:4], shown[4:7]
     for table in ours:
         assert {row[0].text for row in table.rows} == {*names}
         assert "published" not in table.frame
-    # Others measured the baseline on the real test split, under its name in the registry.
-    assert {"Always none", "Claude"} <= {row[0].text for row in stated[0].rows}
-    qwen = cells(stated[0], "Qwen3-32B")
+    # The published baseline has the same name as in the registry.
+    assert {"Always none", "Claude"} <= {row[0].text for row in published[0].rows}
+    qwen = cells(published[0], "Qwen3-32B")
     assert qwen["Micro F1"].text == "43.75"
     assert qwen["Micro recall"].text.endswith("\N{DAGGER}")
     assert qwen["Exact match"].text == "\N{EN DASH}"
-    # Every score that the paper states is there, at its level.
-    for level, table in zip(("turn", "dialogue", "confirm"), stated, strict=True):
+    # Every published score is in the table of its level.
+    for level, table in zip(("turn", "dialogue", "confirm"), published, strict=True):
         form = re.compile(rf"result\.{level}\.(?!micro_recall_gain)\w+\.[\w.-]+")
         keys = [key for key in published_table() if form.fullmatch(key)]
         texts = {cell.text for row in table.rows for cell in row if cell.published}
@@ -99,30 +99,30 @@ def test_published_values_are_in_tables_of_their_own(
         assert not any(cell.best for row in table.rows for cell in row)
 
 
-def test_a_sample_is_outside_the_contest_of_a_label(
+def test_a_sample_is_excluded_from_the_best_values_of_labels(
     runs: list[Predictions], tables: Tables
 ) -> None:
-    table, stated, coverage = tables("per-label", runs)
+    table, published, coverage = tables("per-label", runs)
     assert "Wilson, used here" in coverage.titles
     titles = table.titles
     [sample] = [n for n, title in enumerate(titles) if "4 dialogues, 16 of 160" in title]
     [half] = [n for n, title in enumerate(titles) if title.endswith(runs[1].record.name)]
     assert not any(row[sample].best for row in table.rows)
     assert any(row[half].best for row in table.rows)
-    # A label has one row: its gold labels are counted in the corpus and not in the sample.
+    # A label has one row, with its support in the whole corpus.
     assert len(table.rows) == 16
     support = [row[1].text for row in table.rows]
     assert support == sorted(support, key=int, reverse=True)
-    # The published values are in a table of their own.
+    # Published values are in a separate table.
     assert not any("published" in title for title in titles)
-    told = {(row[0].text, row[1].text, row[2].text) for row in stated.rows}
-    assert told == {("alert_past", "Qwen3-32B, fine-tuned", "34.8")}
+    rows = {(row[0].text, row[1].text, row[2].text) for row in published.rows}
+    assert rows == {("alert_past", "Qwen3-32B, fine-tuned", "34.8")}
 
 
-def test_confusions_are_counted_by_pair_of_labels(
+def test_the_errors_page_counts_confusions_by_pair_of_labels(
     corpus: Corpus, make_run: Callable[..., Predictions]
 ) -> None:
-    # One system predicts the past for whatever is ongoing, the other makes no error.
+    # One system predicts alert_past for alert_ongoing; the other makes no error.
     ongoing, past = BITS["alert_ongoing"], BITS["alert_past"]
     swapped = np.where(corpus.gold == ongoing, past, corpus.gold).astype(np.uint16)
     assert (times := int((corpus.gold == ongoing).sum()))
@@ -132,33 +132,31 @@ def test_confusions_are_counted_by_pair_of_labels(
     wrong, right = (run.record.name for run in runs)
     assert [row[0].text for row in confusions.rows] == ["alert_ongoing"]
     found = cells(confusions, "alert_ongoing")
-    told = [found[column].text for column in ("Predicted as", wrong, right)]
-    assert told == ["alert_past", str(times), "0"]
+    texts = [found[column].text for column in ("Predicted as", wrong, right)]
+    assert texts == ["alert_past", str(times), "0"]
     swaps = cells(categories, "Temporal swap")
     assert [swaps[name].text for name in (wrong, right)] == [str(times), "0"]
     assert cells(categories, "All errors")[wrong].text == str(times)
     [examples] = (item for item in shown if isinstance(item, Examples))
     assert examples.excerpts["title"].tolist() == ["Temporal swap"]
-    [stated] = [table for table in others if table.caption.startswith("Published values")]
-    assert cells(stated, "Qwen2.5-72B")["Turns without gold labels: flagged (%)"].text == "24.5"
-    assert cells(stated, "Qwen3-14B")["False negatives"].text == "442"
-    told = "Claude, GPT and gpt-oss-120b each take alert_ongoing for SI_passive_ongoing 18 to 23"
-    assert told in " ".join(stated.notes)
+    [published] = [table for table in others if table.caption.startswith("Published values")]
+    assert cells(published, "Qwen2.5-72B")["Turns without gold labels: flagged (%)"].text == "24.5"
+    assert cells(published, "Qwen3-14B")["False negatives"].text == "442"
+    note = "Claude, GPT and gpt-oss-120b each take alert_ongoing for SI_passive_ongoing 18 to 23"
+    assert note in " ".join(published.notes)
 
 
-def test_a_run_that_is_not_finished_is_said_to_be_so(
-    corpus: Corpus, runs: list[Predictions]
-) -> None:
+def test_the_banner_marks_unfinished_runs(corpus: Corpus, runs: list[Predictions]) -> None:
     part = runs[2]
     ids = [dialogue.id for dialogue in corpus][:7]
     chosen = replace(part, record=part.record.model_copy(update={"dialogues": ids}))
     done = replace(part, record=part.record.model_copy(update={"dialogues": ids[:4]}))
-    said = dict.fromkeys(["whole", "part", "chosen", "done"], "")
-    for name, run in zip(said, (runs[0], part, chosen, done), strict=True):
-        said[name] = repr(banner(corpus=corpus, runs=[run]))
-    assert "4 of 40 dialogues answered so far" in said["part"]
-    assert "4 of 7 dialogues answered so far" in said["chosen"]
-    assert "answered so far" not in said["whole"] + said["done"]
+    banners = dict.fromkeys(["whole", "part", "chosen", "done"], "")
+    for name, run in zip(banners, (runs[0], part, chosen, done), strict=True):
+        banners[name] = repr(banner(corpus=corpus, runs=[run]))
+    assert "4 of 40 dialogues answered so far" in banners["part"]
+    assert "4 of 7 dialogues answered so far" in banners["chosen"]
+    assert "answered so far" not in banners["whole"] + banners["done"]
     page = banner(corpus=corpus, runs=[part])._repr_html_()
     assert "Not finished" in page
     assert "Model &lt;smollm2-135m&gt;: 4 of 40" in page

@@ -1,4 +1,4 @@
-"""Small and odd corpora: every page is built, and says where it has nothing to say."""
+"""Every page is built for small and unusual corpora, and explains missing results."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from cradle_lib.display.theme import Picture
 from .test_notebooks import MODELS, SOURCES, show
 from .tiny_corpora import SCRIPTS, write
 
-# The pages of the annotators' study and of the engines stay on the surrogate in every book.
-OF_THE_SURROGATE = {"adjudication", "agreement", "label-your-own", "speed"}
-PAGES = [path.stem for path in SOURCES if path.stem not in OF_THE_SURROGATE]
-# All pages are built for this one; for others only with a sentence below, or beside the attacks.
-ODDEST = "no user turn at all"
-# These show one table of the corpus; the rest comes from files.
+# Pages about the annotation study and the engines, which always use the surrogate.
+SURROGATE_ONLY = {"adjudication", "agreement", "label-your-own", "speed"}
+PAGES = [path.stem for path in SOURCES if path.stem not in SURROGATE_ONLY]
+# All pages are built for this corpus. Others are built with a page if it is in EXPLANATIONS, or
+# in the hostile tests.
+NO_USER_TURN = "no user turn at all"
+# Pages with one table about the corpus; their other results come from files.
 ONE_TABLE = {"construction", "implied", "training"}
-# What a page says of what it can't show.
-SAID = {
+# Explanation of missing results by page and corpus.
+EXPLANATIONS = {
     ("timing", "confirms only"): "No user turn of confirms-only has a gold alert. Not shown: Al",
     ("results", "no labels"): "No user turn of no-labels has a gold label: precision, recall a",
     ("results", "one label"): "15 of the 16 labels are never gold here: each counts as 0",
@@ -43,19 +44,19 @@ SAID = {
     ("home", "no labels"): "no-labels has no gold labels, so no system has a score.",
     ("errors", "no labels"): "No user turn of no-labels has a gold label. Not shown: Every er",
     ("conventions", "no labels"): "No user turn of no-labels has a gold label. Not shown: Macr",
-    ("errors", ODDEST): "has a user turn. Not shown: Errors at turn level",
-    ("conventions", ODDEST): "has a user turn. Not shown: Macro F1 at turn",
+    ("errors", NO_USER_TURN): "has a user turn. Not shown: Errors at turn level",
+    ("conventions", NO_USER_TURN): "has a user turn. Not shown: Macro F1 at turn",
     ("subgroups", "no labels"): "No user turn of no-labels has a gold label. Not shown: M",
     ("statistics", "twelve ordinary dialogues"): "has no train split and no dev split",
     ("statistics", "one dialogue"): "has no column for scenarios.",
-    # Nothing is missing here.
+    # No result is missing.
     ("per-label", "twelve ordinary dialogues"): "",
 }
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, Path]]:
-    """Gives the file of a corpus, and the folder where the baselines' runs over it are."""
+    """A function that returns the file of a corpus and the folder of the baselines' runs."""
     folder = tmp_path_factory.mktemp("small")
     runs = folder / "runs"
 
@@ -77,14 +78,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path
             page,
             name,
             id=f"{page}-{name}",
-            marks=[] if name == ODDEST or (page, name) in SAID else [pytest.mark.hostile],
+            marks=[]
+            if name == NO_USER_TURN or (page, name) in EXPLANATIONS
+            else [pytest.mark.hostile],
         )
         for page in PAGES
         for name in SCRIPTS
-        if page not in ONE_TABLE or name in ("one dialogue", ODDEST)
+        if page not in ONE_TABLE or name in ("one dialogue", NO_USER_TURN)
     ],
 )
-def test_a_page_is_built_and_says_what_it_can_not_show(
+def test_a_page_is_built_and_explains_missing_results(
     page: str,
     name: str,
     made: Callable[[str], tuple[Path, Path]],
@@ -98,31 +101,33 @@ def test_a_page_is_built_and_says_what_it_can_not_show(
     assert any(
         isinstance(item, (Table, Picture, Choice, Explorer, Examples, Notice)) for item in shown
     )
-    told: list[str] = []
+    notes: list[str] = []
     for item in shown:
-        assert not re.search(r"\bnan\b|>nan|nan<|compares 0 systems", seen(item)), seen(item)[:400]
+        assert not re.search(r"\bnan\b|>nan|nan<|compares 0 systems", visible_text(item)), (
+            visible_text(item)[:400]
+        )
         if isinstance(item, Table):
             assert len(item.frame), item.caption
-        told += [item.message] if isinstance(item, Notice) else getattr(item, "notes", ())
-    assert any(SAID.get((page, name), "") in sentence for sentence in [*told, ""]), told
+        notes += [item.message] if isinstance(item, Notice) else getattr(item, "notes", ())
+    assert any(EXPLANATIONS.get((page, name), "") in sentence for sentence in [*notes, ""]), notes
     if name == "twelve ordinary dialogues":
-        assert not [s for s in told if re.match(r"(n/a )?(No|Every) (user turn|dialogue) of", s)]
+        assert not [s for s in notes if re.match(r"(n/a )?(No|Every) (user turn|dialogue) of", s)]
 
 
 def parameters(page: str, corpus: Path, made: Callable[[str], tuple[Path, Path]]) -> dict[str, Any]:
-    # The page that learns does so from a few dialogues, not from thousands.
-    taught = str(made("twelve ordinary dialogues")[0]) if page == "add-a-model" else ""
+    # A small training corpus for the page that trains a model.
+    training = str(made("twelve ordinary dialogues")[0]) if page == "add-a-model" else ""
     return {
         "corpus": str(corpus),
-        "training": taught,
+        "training": training,
         "models": MODELS,
         "model": "keyword",
         "draws": 50,
     }
 
 
-def seen(item: Any) -> str:
-    """What a reader of the page sees of it, and what one who can't see is told."""
+def visible_text(item: Any) -> str:
+    """Returns the markup of a result, or the texts and drawing of a picture."""
     if isinstance(item, Picture):
         return f"{item.alt} {item.caption} {item.svg.decode()}"
     return str(item._repr_html_())

@@ -1,4 +1,4 @@
-"""The page of thresholds, over a run that stored its choices."""
+"""The page of thresholds, with a run that has stored probabilities."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .test_notebooks import show
 
 @pytest.fixture
 def run(corpus: Corpus, make_run: Callable[..., Predictions]) -> Predictions:
-    """A run that is surer of a label where there is one, but never sure enough to tag it.
+    """A run without predictions whose label probabilities are higher on turns with labels.
 
-    Of the vocabulary's probability the branches hold a tenth.
+    The branches have a tenth of the vocabulary's probability.
     """
     chance = np.random.default_rng(7)
     stored = []
@@ -31,8 +31,8 @@ def run(corpus: Corpus, make_run: Callable[..., Predictions]) -> Predictions:
         odds = (0.25 if gold else 0.15) + 0.1 * chance.random()
         shares = {"none": 1 - odds, "al": 0.7 * odds, "con": 0.3 * odds}
         stored.append([{branch: math.log(0.1 * share) for branch, share in shares.items()}])
-    silent = make_run("keyword", np.zeros(len(corpus.gold), dtype=np.uint16))
-    return replace(silent, choices=tuple(stored), answers=("none",) * len(stored))
+    without_predictions = make_run("keyword", np.zeros(len(corpus.gold), dtype=np.uint16))
+    return replace(without_predictions, choices=tuple(stored), answers=("none",) * len(stored))
 
 
 def page(run: Predictions) -> list[Any]:
@@ -70,11 +70,11 @@ def test_a_run_with_choices_has_figures_and_the_thresholds_that_find_enough(
     assert [row[0] for row in rows] == points
     curve = thresholds([run]).query("wanted == 'any'")
     for row, share in zip(rows[1:], (0.5, 0.8, 0.9), strict=True):
-        # The highest threshold that is low enough.
+        # The highest threshold with enough recall.
         enough = curve.loc[curve["recall"] >= share, "threshold"].max()
         assert row[1] == f"{enough:.3f}"
         assert float(row[2].split()[0]) >= 100 * share
-    # The precision of the run's own flags has one interval on the page.
+    # The precision of the run's own predictions is the same in both tables.
     projected = table_of(shown, "Precision of a flag").frame.query("observed").iloc[0]
     same = table.frame.query(
         "threshold.isna() and wanted == 'any label' and measure == 'precision'"

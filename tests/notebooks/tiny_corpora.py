@@ -1,4 +1,4 @@
-"""Corpora that are small or odd, as files that a user may bring: a title says what is odd."""
+"""Small and unusual corpora as CSV files, by a title that says what is unusual."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-# Texts of one dialogue with their labels; those that start with a dash are the Listener's.
+# Texts and labels of one dialogue. The Listener's texts start with a dash.
 Script = Sequence[tuple[str, str]]
 
 _GREETING: Final = ("-Hello, how are you today?", "none")
@@ -16,10 +16,10 @@ _CALM: Final = ("The bus was late again.", "none")
 _ALERT: Final = ("I don't know how to go on.", "alert_ongoing")
 _CONFIRM: Final = ("I have been hurting myself again.", "confirm_SH_ongoing")
 _PAST: Final = ("I used to hurt myself years ago.", "confirm_SH_past")
-# Nothing that the lexicon knows, so that no baseline tags it.
+# Text without lexicon entries, so that no baseline predicts a label.
 _QUIET: Final = ("It is that thing again, you know.", "confirm_DV_ongoing")
 _QUIET_ALERT: Final = ("Things are as they are.", "alert_past")
-# A label where no model is asked, as two rows of the release have one.
+# A label on a Listener row, as in the release.
 _ORPHAN: Final = ("-Was that how you felt?", "alert_past")
 
 _ORDINARY: Final = (
@@ -46,7 +46,7 @@ SCRIPTS: Final[Mapping[str, Sequence[Script]]] = {
 
 
 def write(name: str, folder: Path) -> Path:
-    """Writes one of the corpora as CSV in the release's format, and gives its path."""
+    """Writes a corpus as CSV in the release's format and returns its path."""
     path = folder / f"{name.replace(' ', '-')}.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
