@@ -1,4 +1,4 @@
-"""A small run: two dialogues, answered by the keyword baseline, whose tags the later turns show."""
+"""Fixtures: two dialogues, and a run of the keyword baseline over them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bundle says what of it is not so; what differs for different reasons is told apart."""
+"""Bundles: verification reports each kind of difference, and scoring refuses invalid ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def made(journal: Path, corpus: Corpus, tmp_path: Path) -> Path:
 
 
 def changed(made: Path, name: str, change: Callable[[bytes], bytes], *, sums: bool = True) -> Path:
-    """Changes a file of a bundle, and the checksums so that they fit again."""
+    """Changes a file of a bundle and by default updates the checksums."""
     files = read_archive(made)
     files[name] = change(files[name])
     if sums:
@@ -50,7 +50,7 @@ def changed(made: Path, name: str, change: Callable[[bytes], bytes], *, sums: bo
 
 
 def in_journal(change: Callable[[Lines], Lines]) -> Callable[[bytes], bytes]:
-    """Changes the lines of a journal."""
+    """Makes a change of file content from a change of the lines of a journal."""
     return lambda content: b"".join(
         json.dumps(line).encode() + b"\n"
         for line in change([json.loads(line) for line in content.splitlines()])
@@ -61,7 +61,7 @@ def kinds(path: Path, corpus: Corpus) -> set[str]:
     return {finding.kind for finding in verify(path, corpus).findings}
 
 
-def test_other_tools_read_it(made: Path, journal: Path, tmp_path: Path) -> None:
+def test_a_bundle_can_be_read_by_other_tools(made: Path, journal: Path, tmp_path: Path) -> None:
     shutil.unpack_archive(made, tmp_path / "unpacked")
     names = sorted(path.name for path in (tmp_path / "unpacked").iterdir())
     assert names == ["SHA256SUMS", "keyword.jsonl", "record.json", "scores.json"]
@@ -79,7 +79,7 @@ def _at(turn: int, **values: Any) -> Callable[[Lines], Lines]:
     return lambda lines: [{**x, **values} if x.get("turn") == turn else x for x in lines]
 
 
-# A tag that the model never wrote, with the answer to fit.
+# A forged prediction with a matching answer.
 _tag = _at(0, answer="alert_ongoing", labels="alert_ongoing")
 
 
@@ -93,7 +93,7 @@ _tag = _at(0, answer="alert_ongoing", labels="alert_ongoing")
         (lambda lines: [*lines, {**lines[-1], "dialogue": "d9999"}], {"question"}),
     ],
 )
-def test_a_changed_journal_is_reported_by_what_was_changed(
+def test_a_changed_journal_is_reported_with_the_kind_of_change(
     change: Callable[[Lines], Lines], expected: set[str], made: Path, corpus: Corpus
 ) -> None:
     edit = in_journal(change)
@@ -101,14 +101,14 @@ def test_a_changed_journal_is_reported_by_what_was_changed(
     assert kinds(changed(made, "keyword.jsonl", edit, sums=False), corpus) >= {"file"}
 
 
-def test_another_corpus_is_told_of_as_that(made: Path, corpus: Corpus, tmp_path: Path) -> None:
+def test_another_corpus_is_reported(made: Path, corpus: Corpus, tmp_path: Path) -> None:
     text = (tmp_path / "tiny.csv").read_text(encoding="utf-8")
     other = tmp_path / "other.csv"
     other.write_text(text.replace("exam", "test"), encoding="utf-8")
     assert kinds(made, load_corpus(other)) == {"corpus"}
 
 
-def test_another_version_alone_is_said_and_is_no_failure(made: Path, corpus: Corpus) -> None:
+def test_another_version_is_reported_and_is_not_a_failure(made: Path, corpus: Corpus) -> None:
     def later(content: bytes) -> bytes:
         newer = content.replace(b'"version": "0.1.0"', b'"version": "9.9.9"')
         return newer.replace(b"|v0.1.0", b"|v9.9.9")
@@ -124,11 +124,13 @@ def test_a_bundle_with_earlier_names_of_columns_can_be_verified(made: Path, corp
 
 
 def test_whole_numbers_may_be_written_without_a_point(made: Path, corpus: Corpus) -> None:
-    whole = changed(made, "scores.json", lambda old: re.sub(rb": (\d)\.0\b", rb": \1", old))
-    assert verify(whole, corpus).findings == []
+    without_points = changed(
+        made, "scores.json", lambda old: re.sub(rb": (\d)\.0\b", rb": \1", old)
+    )
+    assert verify(without_points, corpus).findings == []
 
 
-def test_other_scores_are_told_of_by_their_names(made: Path, corpus: Corpus) -> None:
+def test_changed_scores_are_reported_with_their_names(made: Path, corpus: Corpus) -> None:
     def better(content: bytes) -> bytes:
         scores = json.loads(content)
         scores["levels"]["turn"]["scores"][0]["value"] += 0.01
@@ -155,7 +157,7 @@ def _zip(path: Path, *entries: tuple[str, bytes]) -> None:
             archive.writestr(name, content)
 
 
-def test_what_is_no_bundle_is_refused_in_one_line(
+def test_invalid_bundles_are_refused_in_one_line(
     tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "text.zip").write_text("no archive")
@@ -184,7 +186,7 @@ def test_an_unfinished_run_is_not_bundled(journal: Path, corpus: Corpus, tmp_pat
         bundle(journal, corpus, tmp_path / "run.zip")
 
 
-def test_the_commands_end_with_the_status_that_they_promise(
+def test_the_commands_have_the_documented_exit_statuses(
     journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -198,10 +200,10 @@ def test_the_commands_end_with_the_status_that_they_promise(
     assert cradle("bundle", str(journal), *corpus, "--draws", "5", "--out", "bundles/a.zip")[0] == 0
     assert cradle("verify", "bundles/a.zip", *corpus)[0] == 0
     changed(tmp_path / "bundles" / "a.zip", "keyword.jsonl", in_journal(_tag))
-    status, told = cradle("verify", "bundles/changed.zip", *corpus, "--json")
+    status, rows = cradle("verify", "bundles/changed.zip", *corpus, "--json")
     assert status == 1
-    assert json.loads(told)["holds"] is False
-    # A file of somebody's own has to be named.
+    assert json.loads(rows)["holds"] is False
+    # A user's own corpus must be named.
     assert isinstance(CliRunner().invoke(app, ["verify", "bundles/a.zip"]).exception, JournalError)
 
 
@@ -219,23 +221,23 @@ def test_several_bundles_are_scored_in_one_table(
     def cradle(*words: str) -> Result:
         return CliRunner().invoke(app, ["score", *words, *options])
 
-    told = json.loads(cradle("keyword.zip", "none.zip", "--json").stdout)["bundles"]
-    assert [row["bundle"] for row in told] == ["keyword.zip", "none.zip"]
-    for row in told:
-        # A bundle states its scores; the same are computed from its journal.
+    rows = json.loads(cradle("keyword.zip", "none.zip", "--json").stdout)["bundles"]
+    assert [row["bundle"] for row in rows] == ["keyword.zip", "none.zip"]
+    for row in rows:
+        # The scores in a bundle equal those computed from its journal.
         assert (
             row["levels"] == json.loads(read_archive(Path(row["bundle"]))["scores.json"])["levels"]
         )
     alone = json.loads(cradle(str(prior), "--json").stdout)
-    assert told[1]["levels"] == alone
-    # Other conditions are told apart.
+    assert rows[1]["levels"] == alone
+    # Different conditions have different signatures.
     shown = cradle("keyword.zip", "gold.zip").stdout
     assert "keyword.zip: cradle|lvl:turn|labels:16|hist:self" in shown
     assert "gold.zip: cradle|lvl:turn|labels:16|hist:gold" in shown
     assert "Compare only rows whose signatures are equal" in shown
 
 
-def test_what_is_no_bundle_of_this_corpus_is_not_scored(
+def test_bundles_of_other_corpora_are_not_scored(
     made: Path, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -243,7 +245,7 @@ def test_what_is_no_bundle_of_this_corpus_is_not_scored(
     cases = {
         ("keyword.zip", str(journal)): "Score bundles",
         ("empty.zip",): "empty.zip: is not a bundle: it contains no journal",
-        # The surrogate is not its corpus, and no temporary folder is named.
+        # The default corpus is another one; the message has no temporary path.
         ("keyword.zip",): "keyword.zip: keyword.jsonl: ",
     }
     for words, message in cases.items():
@@ -253,7 +255,7 @@ def test_what_is_no_bundle_of_this_corpus_is_not_scored(
         assert message in str(refused)
 
 
-def test_a_bundle_that_ships_is_derived_in_full() -> None:
+def test_a_shipped_bundle_is_verified() -> None:
     path = paths.DATA / "bundles" / "smollm2-135m-tuned.zip"
     found = verify(path)
     assert (found.findings, found.holds, found.turns) == ([], True, 4527)

@@ -1,4 +1,4 @@
-"""Inspect asks as this project asks, and scores as it scores."""
+"""The Inspect task has the prompts and scores of this project."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(autouse=True)
-def _quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    # Not where tests are collected: the import takes seconds in each worker.
+def _inspect_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # Imported here and not at collection, because it takes seconds in each worker.
     pytest.importorskip("inspect_ai")
     monkeypatch.setenv("INSPECT_DISPLAY", "none")
     monkeypatch.setenv("INSPECT_LOG_DIR", str(tmp_path / "logs"))
 
 
 def prompts_of(journal: Path, corpus: Corpus) -> dict[str, str]:
-    """The answers of a run by the text of their questions."""
+    """Returns the answers of a run by the text of their prompts."""
     record, lines = read_journal(journal)
     found: dict[str, str] = {}
     for dialogue in corpus:
@@ -42,7 +42,7 @@ def prompts_of(journal: Path, corpus: Corpus) -> dict[str, str]:
 
 
 def evaluate_with(reply: Callable[[str], Any], corpus: Corpus, folder: Path) -> Any:
-    """Runs the task with a function in the place of a model, which gets the prompt."""
+    """Runs the task with a model that is a function of the prompt."""
     from inspect_ai import eval as evaluate_task
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
@@ -73,17 +73,17 @@ def expected(journal: Path, corpus: Corpus) -> dict[str, float]:
     }
 
 
-def test_the_scores_are_those_of_the_same_answers(
+def test_scores_of_inspect_equal_those_of_the_same_answers(
     journal: Path, corpus: Corpus, tmp_path: Path
 ) -> None:
-    # A question with other words than those of `cradle infer` is a KeyError.
+    # A prompt that differs from that of `cradle infer` raises KeyError.
     answers = prompts_of(journal, corpus)
     log = evaluate_with(answers.__getitem__, corpus, tmp_path)
     (score,) = log.results.scores
     found = {name: metric.value for name, metric in score.metrics.items()}
     assert found == pytest.approx(expected(journal, corpus), nan_ok=True)
     assert 0 < found["turn_micro_f1"] <= 1
-    # An answer that can't be used is never right.
+    # An unusable answer is never correct.
     log = evaluate_with(lambda _: "This person is well.", corpus, tmp_path)
     scores = [sample.scores["labels"] for sample in log.samples or ()]
     assert {score.value for score in scores} == {0.0}
@@ -91,7 +91,9 @@ def test_the_scores_are_those_of_the_same_answers(
 
 
 @pytest.mark.parametrize("ending", ["eval", "json"])
-def test_a_run_becomes_a_log(ending: str, journal: Path, corpus: Corpus, tmp_path: Path) -> None:
+def test_a_run_is_exported_as_a_log(
+    ending: str, journal: Path, corpus: Corpus, tmp_path: Path
+) -> None:
     from inspect_ai.log import read_eval_log
 
     log = tmp_path / f"run.{ending}"
@@ -101,11 +103,11 @@ def test_a_run_becomes_a_log(ending: str, journal: Path, corpus: Corpus, tmp_pat
     assert [sample.id for sample in read.samples or ()] == [dialogue.id for dialogue in corpus]
     found = {name: metric.value for name, metric in read.results.scores[0].metrics.items()}
     assert found == pytest.approx(expected(journal, corpus), nan_ok=True)
-    said = [str(message.content) for sample in read.samples for message in sample.messages]
-    assert sum("hurting myself again" in text for text in said) == 2
+    texts = [str(message.content) for sample in read.samples for message in sample.messages]
+    assert sum("hurting myself again" in text for text in texts) == 2
 
 
-def test_only_an_answer_that_is_known_to_be_complete_counts() -> None:
+def test_only_answers_with_a_known_ending_count() -> None:
     from inspect_ai.model import ModelOutput
 
     from cradle_extras.inspect.task import answer_of
@@ -120,15 +122,15 @@ def test_only_an_answer_that_is_known_to_be_complete_counts() -> None:
         answer = answer_of(ModelOutput.from_content("m", "none", stop_reason=reason))  # type: ignore[arg-type]
         assert answer.outcome == outcome
         if outcome == "failed":
-            told = f"the answer ended with stop_reason {reason!r}"
-            assert (answer.text, answer.reason) == ("", told)
+            message = f"the answer ended with stop_reason {reason!r}"
+            assert (answer.text, answer.reason) == ("", message)
     broken = answer_of(ModelOutput.from_content("m", "none", error="over\nloaded"))
-    told = "the model's provider reports an error: over loaded"
-    assert (broken.outcome, broken.reason) == ("failed", told)
+    message = "the model's provider reports an error: over loaded"
+    assert (broken.outcome, broken.reason) == ("failed", message)
     assert answer_of(ModelOutput(model="m")).outcome == "failed"
 
 
-def test_where_no_dialogue_is_answered_completely_there_is_no_score(corpus: Corpus) -> None:
+def test_without_a_complete_dialogue_there_is_no_score(corpus: Corpus) -> None:
     from inspect_ai.scorer import SampleScore, Score
 
     from cradle_extras.inspect.task import benchmark_scores

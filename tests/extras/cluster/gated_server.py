@@ -1,4 +1,4 @@
-"""Commands, and a server on loopback that they ask, whose answers can be held back."""
+"""Starts commands, and a loopback server that can delay its answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODEL = "m"
 
 
 def start(*words: str | Path, environment: Mapping[str, str] = os.environ) -> subprocess.Popen[str]:
-    """Starts a command as a shell does."""
+    """Starts a ``cradle`` command in a new process."""
     return subprocess.Popen(
         [sys.executable, "-m", "cradle_lib.cli", *map(str, words)],
         stdout=subprocess.PIPE,
@@ -29,19 +29,19 @@ def start(*words: str | Path, environment: Mapping[str, str] = os.environ) -> su
         text=True,
         cwd=paths.ROOT,
         env={**environment, "COLUMNS": "200", "PYTHONPATH": str(paths.ROOT)},
-        # A job in the background of a shell inherits that Ctrl-C is ignored.
+        # Background jobs of a shell would ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
 class GatedServer(Loopback):
-    """Answers as OpenAI does, and holds the further questions of a client until it is opened.
+    """A server with OpenAI's interface that delays answers until it is opened.
 
     Args:
-        free: Answers that each client gets before; ``None`` to hold nothing.
+        free: Number of immediate answers per client; ``None`` to delay nothing.
 
     Attributes:
-        asked: Questions of all clients, those that are held included.
+        asked: Number of questions of all clients, including delayed ones.
     """
 
     def __init__(self, free: int | None = None) -> None:
@@ -50,8 +50,8 @@ class GatedServer(Loopback):
         outer = self
 
         class Asked(Handler):
-            # A connection has a handler of its own, and a client that asks one question at a time
-            # has one connection.
+            # Counts the questions of one client: each connection has its own handler, and clients
+            # with one concurrent call have one connection.
             asked = 0
 
             def do_GET(self) -> None:
@@ -81,12 +81,12 @@ class GatedServer(Loopback):
                 self._changed.wait_for(lambda: self._free is None)
 
     def wait_for(self, held: int) -> bool:
-        """Waits until so many questions have been held back; whether they have."""
+        """Waits until ``held`` questions are delayed; returns False after a timeout."""
         with self._changed:
             return self._changed.wait_for(lambda: self._held >= held, 150)
 
     def open(self) -> None:
-        """Opens the gate for good."""
+        """Sends all delayed answers, and delays no further ones."""
         with self._changed:
             self._free = None
             self._changed.notify_all()

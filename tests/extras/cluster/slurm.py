@@ -1,4 +1,4 @@
-"""A SLURM of its own on loopback: slurmctld and two slurmd in a temporary folder."""
+"""A local SLURM cluster: slurmctld and two slurmd in a temporary folder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PartitionName=main Nodes=n1,n2 Default=YES LLN=YES MaxTime=INFINITE State=UP
 
 
 def missing() -> str:
-    """Says why there can be no such cluster here; nothing if there can."""
+    """Returns the reason why no cluster can run here, or an empty text."""
     absent = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if absent:
         return f"the package slurm-wlm is needed: {', '.join(absent)} not found"
@@ -53,13 +53,13 @@ def missing() -> str:
 
 
 class Cluster:
-    """A cluster that runs.
+    """A running cluster.
 
     Args:
-        folder: Its configuration, states and logs.
+        folder: Folder for its configuration, state and logs.
 
     Attributes:
-        environment: By which the tools find it.
+        environment: Environment variables for SLURM's tools.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -90,7 +90,7 @@ class Cluster:
         self._start(node, ["slurmd", "-D", "-N", node])
 
     def kill_node(self, node: str) -> int:
-        """Kills everything on a node at once, as if it lost its power; gives the tasks it had."""
+        """Kills all processes of a node, like a power failure; returns the number of its tasks."""
         slurmd = self._processes.pop(node)
         slurmd.kill()
         slurmd.wait()
@@ -138,7 +138,7 @@ class Cluster:
 
 @contextmanager
 def cluster() -> Iterator[Cluster]:
-    """Starts a cluster, and ends it."""
+    """Runs a cluster during a block."""
     folder = Path(tempfile.mkdtemp(prefix="slurm-"))
     made = Cluster(folder)
     try:

@@ -1,4 +1,4 @@
-"""``cradle cluster`` and ``cradle join`` as a user meets them; ``test_slurm`` has SLURM itself."""
+"""The commands ``cradle cluster`` and ``cradle join``; ``test_slurm`` uses a real SLURM."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPTIONS = ["--model", "keyword", "--set", "limit=4", "--out"]
 KEYWORD = ["infer", *OPTIONS]
 
 
-def test_shards_made_by_hand_are_joined_and_those_of_a_division_are_not_mixed(
+def test_separate_shards_are_joined_and_different_divisions_are_refused(
     tmp_path: Path,
 ) -> None:
     assert invoke(*KEYWORD, tmp_path / "one").exit_code == 0
@@ -40,7 +40,7 @@ def test_shards_made_by_hand_are_joined_and_those_of_a_division_are_not_mixed(
     before = journals[1].read_bytes()
     refused = invoke("cluster", "local", "--shards", "2", *OPTIONS, tmp_path)
     assert isinstance(refused.exception, JournalError)
-    # Before any job starts: joining would refuse it only after all questions.
+    # Refused before any job starts, not only when the shards are joined.
     assert "already exists. If it is not finished, finish it" in str(refused.exception)
     assert journals[1].read_bytes() == before
 
@@ -53,9 +53,7 @@ def test_shards_made_by_hand_are_joined_and_those_of_a_division_are_not_mixed(
         (["local", "--shards", "2", "--sbatch", "account=us"], "Leave --sbatch out"),
     ],
 )
-def test_options_that_do_not_go_together_are_said(
-    tmp_path: Path, words: list[str], message: str
-) -> None:
+def test_incompatible_options_are_refused(tmp_path: Path, words: list[str], message: str) -> None:
     refused = invoke("cluster", *words, *OPTIONS, tmp_path)
     assert isinstance(refused.exception, CradleError)
     assert message in str(refused.exception)
@@ -64,26 +62,28 @@ def test_options_that_do_not_go_together_are_said(
     assert "--modle" in mistyped.output
 
 
-def test_slurm_that_is_missing_or_refuses_is_said_in_its_own_words(
+def test_missing_slurm_and_its_own_error_messages_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     words = ["cluster", "slurm", "--shards", "2", "--sbatch", "account=theirs"]
     refused = invoke(*words, *OPTIONS, tmp_path / "runs")
     assert "there is no SLURM here: sbatch not found" in str(refused.exception)
-    # What sbatch of a cluster with accounts says.
-    said = "Batch job submission failed: Invalid account or account/partition combination specified"
-    tools = {"sbatch": f"echo 'sbatch: error: {said}' >&2\nexit 1\n", "squeue": "", "srun": ""}
+    # A message of sbatch on a cluster with accounts.
+    reason = (
+        "Batch job submission failed: Invalid account or account/partition combination specified"
+    )
+    tools = {"sbatch": f"echo 'sbatch: error: {reason}' >&2\nexit 1\n", "squeue": "", "srun": ""}
     for name, script in tools.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     refused = invoke(*words, *OPTIONS, tmp_path / "runs")
     assert isinstance(refused.exception, EngineError)
-    assert str(refused.exception) == f"SLURM refuses the tasks: {said}."
+    assert str(refused.exception) == f"SLURM refuses the tasks: {reason}."
 
 
-def test_each_process_has_a_gpu_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_process_has_its_own_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[dict[str, str]] = []
     monkeypatch.setattr(subprocess, "Popen", lambda *_, env, **__: started.append(env))
     for visible, expected in (("4,5", ["4", "5", "4"]), ("7", ["7"] * 3)):
@@ -92,7 +92,7 @@ def test_each_process_has_a_gpu_of_its_own(tmp_path: Path, monkeypatch: pytest.M
         assert [env["CUDA_VISIBLE_DEVICES"] for env in started[-3:]] == expected
 
 
-def test_answers_are_counted_as_they_come(tmp_path: Path) -> None:
+def test_complete_answers_of_a_journal_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     assert count_answers(path) == 0
     path.write_text('{"record": {}}\n{"outcome": "ok"}\n{"outcome": "failed"}\n{"outcome": "o')
@@ -100,7 +100,7 @@ def test_answers_are_counted_as_they_come(tmp_path: Path) -> None:
 
 
 class Scripted:
-    """A cluster whose jobs end as a list says, one end for each submission of a shard."""
+    """A cluster whose jobs end as scripted, with one end per submission of a shard."""
 
     def __init__(self, ends: dict[int, list[End | BaseException]]) -> None:
         self.ends, self.jobs = ends, dict[int, End | BaseException]()
@@ -131,11 +131,11 @@ KILLED, FINE, NO_KEY = (None, "timeout"), (0, "Next: cradle score"), (2, "no key
         ({0: [FINE], 1: [(1, "")]}, [0, 1], []),
         ({0: [FINE], 1: [KILLED, FINE]}, [0, 1, 1], []),
         ({0: [FINE], 1: [KILLED, KILLED]}, [0, 1, 1], ["shard 1/2: timeout"]),
-        # An error of the command would be the same again.
+        # An error of the command would occur again.
         ({0: [NO_KEY, FINE], 1: [NO_KEY]}, [0, 1], ["shard 0/2: no key", "shard 1/2: no key"]),
     ],
 )
-def test_a_job_that_dies_is_submitted_once_more(
+def test_a_job_that_dies_is_submitted_again_once(
     ends: dict[int, list[End | BaseException]],
     submitted: list[int],
     failed: list[str],
@@ -151,7 +151,7 @@ def test_a_job_that_dies_is_submitted_once_more(
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(28, "No space")])
-def test_whatever_else_happens_interrupts_the_jobs(
+def test_any_exception_interrupts_the_jobs(
     problem: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
@@ -161,10 +161,10 @@ def test_whatever_else_happens_interrupts_the_jobs(
     assert cluster.interrupted
 
 
-def test_the_end_of_a_process_has_its_reason(tmp_path: Path) -> None:
+def test_a_failed_process_has_its_reason(tmp_path: Path) -> None:
     cluster = Local(tmp_path)
     cluster.submit({0: ["score", "missing.jsonl"], 1: ["models"]})
-    # Killed long before it has started.
+    # Killed before Python has started.
     cluster._jobs[1].kill()
     cluster._jobs[0].wait()
     cluster._jobs[1].wait()
@@ -175,7 +175,7 @@ def test_the_end_of_a_process_has_its_reason(tmp_path: Path) -> None:
 
 
 class InProcess(Local):
-    """Runs the commands one by one in this process, because starting Python takes seconds."""
+    """Runs the commands in sequence in this process, because starting Python takes seconds."""
 
     def submit(self, commands: Commands) -> None:
         self.ends = {n: (invoke(*words).exit_code, "") for n, words in commands.items()}
@@ -184,21 +184,21 @@ class InProcess(Local):
         return {n: self.ends[n] for n in indices}
 
 
-def test_ctrl_c_keeps_what_was_answered_and_the_same_command_goes_on(
+def test_ctrl_c_keeps_answers_and_the_same_command_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with GatedServer(1) as server:
         served = ["--model", "openai:m", "--set", f"base_url={server.url}"]
         served += ["--set", "concurrency=1", "--set", "limit=2", "--out"]
-        many = ["cluster", "local", "--shards", "2"]
-        first = start(*many, *served, tmp_path)
+        command = ["cluster", "local", "--shards", "2"]
+        first = start(*command, *served, tmp_path)
         assert server.wait_for(2)
         first.send_signal(signal.SIGINT)
         logs = tmp_path / "surrogate-test" / ".openai-m.cluster"
         waiting = threading.Event()
         for _ in range(600):
-            told = [log.read_text() for log in logs.glob("shard-*.log")]
-            if any("waiting for the calls in flight" in text for text in told):
+            texts = [log.read_text() for log in logs.glob("shard-*.log")]
+            if any("waiting for the calls in flight" in text for text in texts):
                 break
             waiting.wait(0.1)
         server.open()
@@ -206,10 +206,10 @@ def test_ctrl_c_keeps_what_was_answered_and_the_same_command_goes_on(
         assert first.returncode == 130, out + err
         assert "The same command resumes" in err
         shards = sorted((tmp_path / "surrogate-test").glob("openai-m.shard-*"))
-        # The answers to the questions that were open came after Ctrl-C, and are kept.
+        # Answers in flight at Ctrl-C are kept.
         assert sum(map(count_answers, shards)) == server.asked
         monkeypatch.setattr("cradle_extras.cluster.command.Local", InProcess)
-        done = invoke(*many, *served, tmp_path, "--json")
+        done = invoke(*command, *served, tmp_path, "--json")
         assert done.exit_code == 0, done.output
         asked = server.asked
         assert invoke("infer", *served, tmp_path / "one").exit_code == 0

@@ -1,6 +1,6 @@
-"""Runs on a real SLURM of two nodes on this machine. `make test-slurm` runs them.
+"""Runs on a real local SLURM of two nodes, for `make test-slurm`.
 
-Each is compared with the run of a single process: the same bytes but for what is measured.
+The journals must equal those of a single process, except for measured times.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ def slurm() -> Iterator[Cluster]:
         yield made
 
 
-BEGUN: list[subprocess.Popen[str]] = []
+STARTED: list[subprocess.Popen[str]] = []
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _nothing_is_left() -> Iterator[None]:
+def _kill_leftover_processes() -> Iterator[None]:
     yield
-    for process in BEGUN:
+    for process in STARTED:
         process.kill()
         process.communicate()
 
 
-def begin(slurm: Cluster, *arguments: str | Path) -> subprocess.Popen[str]:
-    BEGUN.append(start("cluster", "slurm", *arguments, environment=slurm.environment))
-    return BEGUN[-1]
+def start_slurm(slurm: Cluster, *arguments: str | Path) -> subprocess.Popen[str]:
+    STARTED.append(start("cluster", "slurm", *arguments, environment=slurm.environment))
+    return STARTED[-1]
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
@@ -56,14 +56,14 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 def in_shards(slurm: Cluster, *arguments: str | Path) -> tuple[int, str, str]:
-    return finish(begin(slurm, *arguments))
+    return finish(start_slurm(slurm, *arguments))
 
 
 def served(server: GatedServer) -> list[str]:
     return ["--model", "openai:m", "--set", f"base_url={server.url}", "--set", "concurrency=1"]
 
 
-def test_eight_shards_leave_the_journal_of_one_process(slurm: Cluster, tmp_path: Path) -> None:
+def test_eight_shards_give_the_journal_of_one_process(slurm: Cluster, tmp_path: Path) -> None:
     limit = ["--model", "keyword", "--set", "limit=24"]
     assert invoke("infer", *limit, "--out", tmp_path / "one").exit_code == 0
     options = ["--shards", "8", "--sbatch", "partition=main"]
@@ -72,16 +72,16 @@ def test_eight_shards_leave_the_journal_of_one_process(slurm: Cluster, tmp_path:
     assert "Next: cradle score" in out
     one, many = (tmp_path / name / "surrogate-test" / "keyword.jsonl" for name in ("one", "many"))
     assert without_timestamps(one) == without_timestamps(many)
-    # One journal is left, and nothing beside it.
+    # Only the joined journal remains.
     assert [path.name for path in many.parent.iterdir()] == ["keyword.jsonl"]
 
 
-def test_a_node_without_power_loses_no_answer(slurm: Cluster, tmp_path: Path) -> None:
+def test_a_killed_node_loses_no_answer(slurm: Cluster, tmp_path: Path) -> None:
     with GatedServer(7) as server:
         limit = [*served(server), "--set", "limit=24"]
         options = ["--shards", "8"]
-        process = begin(slurm, *limit, *options, "--out", tmp_path / "many")
-        # Every shard is in the middle, and waits for an answer.
+        process = start_slurm(slurm, *limit, *options, "--out", tmp_path / "many")
+        # Every shard waits for an answer in the middle of its run.
         assert server.wait_for(8)
         on_n2 = slurm.tool("squeue", "-h", "-w", "n2", "-t", "R", "-o", "%i").split()
         assert slurm.kill_node("n2") >= len(on_n2) > 0
@@ -95,10 +95,12 @@ def test_a_node_without_power_loses_no_answer(slurm: Cluster, tmp_path: Path) ->
     slurm.start_node("n2")
 
 
-def test_a_start_beside_jobs_of_a_killed_one_is_refused(slurm: Cluster, tmp_path: Path) -> None:
+def test_a_start_is_refused_while_jobs_of_a_killed_start_run(
+    slurm: Cluster, tmp_path: Path
+) -> None:
     with GatedServer(5) as server:
         options = [*served(server), "--set", "limit=6", "--shards", "2"]
-        first = begin(slurm, *options, "--out", tmp_path)
+        first = start_slurm(slurm, *options, "--out", tmp_path)
         assert server.wait_for(2)
         first.kill()
         first.wait()
@@ -109,7 +111,7 @@ def test_a_start_beside_jobs_of_a_killed_one_is_refused(slurm: Cluster, tmp_path
         slurm.tool("scancel", found[1])
         while slurm.tool("squeue", "-h", "-j", found[1], "-o", "%i").strip():
             pass
-        # What the killed start's jobs answered is not asked again.
+        # The questions answered by the killed start's jobs are not repeated.
         asked = server.asked
         server.open()
         status, _, err = in_shards(slurm, *options, "--out", tmp_path)
@@ -120,7 +122,7 @@ def test_a_start_beside_jobs_of_a_killed_one_is_refused(slurm: Cluster, tmp_path
 def test_ctrl_c_ends_the_jobs_and_keeps_the_answers(slurm: Cluster, tmp_path: Path) -> None:
     with GatedServer(5) as server:
         options = [*served(server), "--set", "limit=6", "--shards", "2"]
-        first = begin(slurm, *options, "--out", tmp_path)
+        first = start_slurm(slurm, *options, "--out", tmp_path)
         assert server.wait_for(2)
         first.send_signal(signal.SIGINT)
         assert first.stderr is not None

@@ -1,4 +1,4 @@
-"""Twenty dialogues of the surrogate, with their part of the study that ships."""
+"""Fixtures: twenty dialogues of the surrogate, with their part of the shipped study."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cradle_lib.annotation.load import load_annotations
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.corpus import Corpus, load_corpus
 
-#: Tasks with their annotations, by the name of the project that was exported.
+#: Tasks with their annotations, by the name of the exported project.
 Exports = dict[str, list[dict[str, Any]]]
 
 
@@ -52,14 +52,14 @@ def _exported(corpus: Corpus, study: Study) -> str:
 
 @pytest.fixture
 def exports(_exported: str) -> Exports:
-    """Label Studio's JSON exports of the finished study, one for each project, to be changed."""
+    """Label Studio's JSON exports of the finished study by project; tests may change them."""
     files: Exports = json.loads(_exported)
     return files
 
 
 @pytest.fixture
 def written(tmp_path: Path) -> Callable[[Exports], list[Path]]:
-    """Writes exports to files."""
+    """A function that writes exports to files."""
 
     def write(files: Exports) -> list[Path]:
         paths = []

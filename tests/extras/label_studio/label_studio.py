@@ -1,7 +1,7 @@
-"""A real Label Studio: started on this machine, spoken to through its API, seen in a browser.
+"""Runs a real Label Studio on this machine, with its API and a browser.
 
-It lives in its own virtual environment under the cache folder, because it pins packages that
-the project needs in other versions. ``make test-labelstudio`` installs it.
+It has its own virtual environment under the cache folder, because it pins packages that the project
+needs in other versions. ``make test-labelstudio`` installs it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, Page
 
 from cradle_lib import paths
 
-from .page import serving
+from .page import server_command
 
 PROGRAM = paths.cache() / "label-studio" / "bin" / "label-studio"
 _EMAIL, _PASSWORD, _TOKEN = "owner@example.com", secrets.token_hex(8), secrets.token_hex(20)
@@ -36,7 +36,7 @@ class Server:
     address: str
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Calls the API and gives what it answers."""
+        """Calls the API and returns the decoded answer."""
         headers = {"Authorization": f"Token {_TOKEN}"}
         url = self.address + path
         answer = httpx.request(method, url, json=body, headers=headers, timeout=60, trust_env=False)
@@ -44,7 +44,7 @@ class Server:
         return answer.json() if answer.content else None
 
     def project(self, title: str, config: str, tasks: Path) -> tuple[int, dict[str, int]]:
-        """Creates a project with tasks; gives its number, and those of the tasks by dialogue."""
+        """Creates a project with tasks; returns its id, and the ids of tasks by dialogue."""
         project = self.call("POST", "/api/projects", {"title": title, "label_config": config})["id"]
         content = json.loads(tasks.read_text(encoding="utf-8"))
         self.call("POST", f"/api/projects/{project}/import", content)
@@ -59,7 +59,7 @@ class Server:
         return target
 
     def login(self, browser: Browser) -> Page:
-        """Opens a window in which the user is logged in."""
+        """Opens a page in which the user is logged in."""
         page = browser.new_context(viewport={"width": 1280, "height": 1000}).new_page()
         page.goto(f"{self.address}/user/login")
         page.fill("input[name=email]", _EMAIL)
@@ -71,11 +71,11 @@ class Server:
 
 @contextmanager
 def serve(folder: Path) -> Iterator[Server]:
-    """Starts a server with an empty database by the command that the book prints, and ends it."""
+    """Runs a server with an empty database during a block, with the command in the book."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings, arguments = serving()
+    settings, arguments = server_command()
     command = [
         str(PROGRAM), *arguments, "--no-browser", "-p", str(port), "--enable-legacy-api-token",
         "--username", _EMAIL, "--password", _PASSWORD, "--user-token", _TOKEN,

@@ -1,4 +1,4 @@
-"""The page *Label your own*: what it prints, and people who do as it says."""
+"""The commands of the page *Label your own*, and simulated annotators."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from cradle_lib import paths
 from cradle_lib.labels import mask_of
 
 PAGE = paths.NOTEBOOKS / "label-your-own.ipynb"
-#: What everybody sees in the dialogues of the tests: the masks of two turns.
+#: Labels that all annotators agree on, as masks by turn.
 SEEN: Mapping[int, int] = {1: mask_of(["alert_ongoing"]), 3: mask_of(["confirm_DV_ongoing"])}
 
 
 def lines() -> list[str]:
-    """Every command line of the page, whole."""
+    """Returns the command lines of the page, with continuation lines joined."""
     cells = json.loads(PAGE.read_text(encoding="utf-8"))["cells"]
     text = "\n".join("".join(cell["source"]) for cell in cells)
     blocks = re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)
     return [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
 
 
-def printed() -> list[str]:
-    """The commands of the project's own program."""
+def cradle_commands() -> list[str]:
+    """Returns the ``cradle`` commands of the page."""
     return [line for line in lines() if line.startswith(".venv/bin/cradle ")]
 
 
-def serving() -> tuple[dict[str, str], list[str]]:
-    """How Label Studio is started: the environment, and the arguments."""
+def server_command() -> tuple[dict[str, str], list[str]]:
+    """Returns the environment and the arguments with which the page starts Label Studio."""
     (exported,) = (line for line in lines() if line.startswith("export "))
     (started,) = (line for line in lines() if line.startswith(".cache/label-studio/bin/label-st"))
     settings = (pair.partition("=") for pair in shlex.split(exported)[1:])
@@ -37,7 +37,7 @@ def serving() -> tuple[dict[str, str], list[str]]:
 
 
 def votes(project: str, dialogue: str) -> dict[int, int]:
-    """What a person gives: all agree on every third dialogue, and on every third nobody does."""
+    """Returns a person's labels: all agree on a third of the dialogues, nobody on another third."""
     odd = int(dialogue[1:]) % 3
     if project.startswith("round") and project[-1] in "BD" and odd:
         return {3: SEEN[3]} if odd == 1 else {1: SEEN[3], 3: SEEN[1]}

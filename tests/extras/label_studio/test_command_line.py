@@ -1,4 +1,4 @@
-"""``cradle annotate``: the commands of the page *Label your own dialogues*, as they are printed."""
+"""``cradle annotate``: the commands of the page *Label your own dialogues* are run as printed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cradle_lib.errors import CorpusError
 from tools.annotations.build import region
 
 from ...cli.in_process import invoke
-from .page import SEEN, lines, printed, serving, votes
+from .page import SEEN, cradle_commands, lines, server_command, votes
 
 
 def run(command: str, folder: Path) -> Result:
@@ -29,15 +29,15 @@ def run(command: str, folder: Path) -> Result:
         return invoke(*(name for word in words for name in (sorted(glob(word)) or [word])))
 
 
-def ran(command: str, folder: Path) -> str:
-    """Runs a command that must succeed, and gives what it printed."""
+def run_command(command: str, folder: Path) -> str:
+    """Runs a command that must succeed and returns its output."""
     done = run(command, folder)
     assert done.exit_code == 0, f"{command}\n{done.output}{done.exception}"
     return done.output
 
 
-def refused(command: str, folder: Path) -> str:
-    """Runs a command that must be refused, and gives the message."""
+def error_of(command: str, folder: Path) -> str:
+    """Runs a command that must be refused and returns the message."""
     done = run(command, folder)
     assert isinstance(done.exception, CorpusError), done.output
     return str(done.exception)
@@ -45,7 +45,7 @@ def refused(command: str, folder: Path) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with twelve dialogues, one in each file."""
+    """A folder with twelve dialogues, one per file."""
     dialogues = tmp_path / "my-dialogues"
     dialogues.mkdir()
     for number in range(12):
@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def label(folder: Path) -> list[str]:
-    """Does what people do in Label Studio: labels all tasks that have not been exported yet."""
+    """Labels all tasks without an export, as annotators in Label Studio would."""
     (folder / "exports").mkdir(exist_ok=True)
     done = []
     for path in sorted((folder / "study" / "tasks").glob("*.json")):
@@ -76,40 +76,40 @@ def label(folder: Path) -> list[str]:
     return done
 
 
-def test_the_page_leads_from_a_folder_to_gold(folder: Path) -> None:
+def test_the_commands_of_the_page_make_gold_labels_from_a_folder(folder: Path) -> None:
     collect, export, read_first, agreement, read, by_user_turns, after, adjudicate, infer, *_ = (
-        printed()
+        cradle_commands()
     )
-    assert "12 dialogues, 60 turns" in ran(collect, folder)
-    ran(export, folder)
-    assert "study/study.json exists: a study is planned once" in refused(export, folder)
+    assert "12 dialogues, 60 turns" in run_command(collect, folder)
+    run_command(export, folder)
+    assert "study/study.json exists: a study is planned once" in error_of(export, folder)
     assert label(folder) == [f"round{n}-{name}" for n in (1, 2) for name in "ABCD"]
-    assert "12 annotations: study/annotations.parquet" in ran(read_first, folder)
-    shown = ran(agreement, folder)
+    assert "12 annotations: study/annotations.parquet" in run_command(read_first, folder)
+    shown = run_command(agreement, folder)
     assert "team 2, round" in shown
     assert "labelled" in shown
-    assert "24 annotations: study/annotations.parquet" in ran(read, folder)
-    shown = ran(by_user_turns, folder)
+    assert "24 annotations: study/annotations.parquet" in run_command(read, folder)
+    shown = run_command(by_user_turns, folder)
     assert "all user turns" in shown
     assert "confirm_DV_ongoing" in shown
-    found = json.loads(ran(f"{by_user_turns} --json --draws 20", folder))
+    found = json.loads(run_command(f"{by_user_turns} --json --draws 20", folder))
     # JSON has no NaN.
     wanted = {"team": "1", "round": 1, "label": "confirm_RA_past", "measure": "kappa"}
     [row] = [row for row in found if wanted.items() <= row.items()]
     assert [row[name] for name in ("value", "low", "high")] == [None] * 3
 
-    assert "nobody has adjudicated" in refused(adjudicate, folder)
+    assert "nobody has adjudicated" in error_of(adjudicate, folder)
     assert not (folder / "gold.parquet").exists()
 
-    ran(after, folder)
+    run_command(after, folder)
     assert {name.split("-")[0] for name in label(folder)} == {"adjudicator"}
-    ran(read, folder)
-    ran(after, folder)
+    run_command(read, folder)
+    run_command(after, folder)
     assert label(folder) == ["senior-S"]
-    ran(read, folder)
-    assert "No dialogue is left" in ran(after, folder)
+    run_command(read, folder)
+    assert "No dialogue is left" in run_command(after, folder)
 
-    ended = ran(adjudicate, folder)
+    ended = run_command(adjudicate, folder)
     assert "exact agreement" in ended
     assert "audit.csv" in ended
     gold = load_corpus(folder / "gold.parquet")
@@ -119,10 +119,10 @@ def test_the_page_leads_from_a_folder_to_gold(folder: Path) -> None:
     audit = (folder / "audit.csv").read_text(encoding="utf-8").splitlines()
     assert audit[0] == "dialogue,turn_id,label,result,by,voters,outcome"
     assert any(",gold,senior,A S," in line or ",gold,senior,C S," in line for line in audit)
-    assert "Journal:" in ran(f"{infer} --out runs", folder)
+    assert "Journal:" in run_command(f"{infer} --out runs", folder)
 
 
-def test_the_page_installs_and_starts_the_label_studio_that_is_tested() -> None:
+def test_the_page_installs_and_starts_the_tested_label_studio() -> None:
     makefile = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
     (install,) = (line for line in lines() if "pip install" in line)
     version = install.rpartition("==")[2]
@@ -130,8 +130,8 @@ def test_the_page_installs_and_starts_the_label_studio_that_is_tested() -> None:
     assert f"-c tests/extras/label_studio/label-studio.lock label-studio=={version}" in install
     assert f"label-studio.lock label-studio=={version}\n" in makefile
     assert f"\nlabel-studio=={version}\n" in lock
-    environment, arguments = serving()
-    # Its reports of errors go to its makers unless both addresses are empty.
+    environment, arguments = server_command()
+    # Label Studio sends error reports to its makers unless both addresses are empty.
     assert environment == {
         "COLLECT_ANALYTICS": "false",
         "LATEST_VERSION_CHECK": "false",
@@ -141,21 +141,21 @@ def test_the_page_installs_and_starts_the_label_studio_that_is_tested() -> None:
     assert arguments[arguments.index("--internal-host") + 1] == "127.0.0.1"
 
 
-def test_the_surrogates_study_ends_in_its_own_gold(tmp_path: Path) -> None:
-    commands = [command.replace("runs/", f"{tmp_path}/") for command in printed()[-4:]]
-    read, _, _, checked = (ran(command, paths.ROOT) for command in commands)
+def test_the_shipped_study_gives_the_surrogates_gold_labels(tmp_path: Path) -> None:
+    commands = [command.replace("runs/", f"{tmp_path}/") for command in cradle_commands()[-4:]]
+    read, _, _, checked = (run_command(command, paths.ROOT) for command in commands)
     assert "1,622 annotations" in read
     assert "more departures from the protocol" in read
     assert "All counts are those of the published test split." in checked
 
 
-def test_endings_are_checked_before_any_work(tmp_path: Path) -> None:
-    # The table is missing, too.
+def test_file_extensions_are_checked_first(tmp_path: Path) -> None:
+    # The table does not exist, but the extension is checked before.
     command = ".venv/bin/cradle annotate adjudicate none.csv --out gold.txt"
-    assert "gold.txt: unknown ending" in refused(command, tmp_path)
+    assert "gold.txt: unknown ending" in error_of(command, tmp_path)
 
 
-def test_a_folder_is_read_and_a_line_without_a_speaker_is_named(folder: Path) -> None:
+def test_a_folder_is_read_and_a_line_without_a_speaker_is_refused(folder: Path) -> None:
     corpus = read_folder(folder / "my-dialogues")
     assert [d.id for d in corpus][:2] == ["d0000", "d0001"]
     assert [(t.speaker, t.continues) for t in corpus.dialogues[0].turns] == [

@@ -1,4 +1,4 @@
-"""Exports: what was written is read back, and whatever is wrong is refused with its place."""
+"""Label Studio's exports: reading, and messages about invalid ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Exports = dict[str, list[Task]]
 Write = Callable[[Exports], list[Path]]
 
 
-def test_exports_are_read_plain_or_gzipped_and_complete_or_not_at_all(
+def test_exports_may_be_gzipped_and_must_be_complete(
     exports: Exports, written: Write, study: Study, corpus: Corpus, annotations: Annotations
 ) -> None:
     files = written(exports)
@@ -45,12 +45,12 @@ def test_exports_are_read_plain_or_gzipped_and_complete_or_not_at_all(
 
 
 def labelled(files: Exports) -> Task:
-    """The first task on which somebody gave a label."""
+    """Returns the first task with a label."""
     return next(t for tasks in files.values() for t in tasks if t["annotations"][0]["result"])
 
 
 def value(task: Task) -> dict[str, Any]:
-    """The value of the first region of a task."""
+    """Returns the value of the first region of a task."""
     found: dict[str, Any] = task["annotations"][0]["result"][0]["value"]
     return found
 
@@ -77,14 +77,14 @@ def value(task: Task) -> dict[str, Any]:
             lambda t: value(t).update(text="Somebody else."),
             r"turn \d: the turn does not contain the text of a region.*another task",
         ),
-        # A result that may carry a label is never ignored.
+        # Unknown results that may have a label are never ignored.
         (
             lambda t: t["annotations"][0]["result"][0].update(type="choices"),
             r"annotations\.0\.result\.0\.type: Input should be 'paragraphlabels'",
         ),
     ],
 )
-def test_what_is_wrong_is_refused_and_named(
+def test_an_invalid_export_is_refused_with_its_position(
     change: Callable[[Task], Any],
     message: str,
     exports: Exports,
@@ -98,7 +98,7 @@ def test_what_is_wrong_is_refused_and_named(
 
 
 @pytest.mark.hostile
-def test_an_export_of_odd_values_is_read_or_refused_in_a_line(
+def test_an_export_with_unexpected_values_is_read_or_refused(
     exports: Exports, written: Write, study: Study, corpus: Corpus
 ) -> None:
     paths = written(exports)
@@ -109,9 +109,9 @@ def test_an_export_of_odd_values_is_read_or_refused_in_a_line(
             attempt(lambda: read_exports(paths, study, corpus))
 
 
-# As Label Studio 1.23.2 exports them from a configuration with these controls; the last one is on a
-# turn, and shares its id with the turn's labels.
-BESIDE = [
+# Results of other controls, as exported by Label Studio 1.23.2. The last one is on a turn and has
+# the id of the turn's labels.
+OTHER_RESULTS = [
     {"from_id": "turn1", "to_id": "turn3", "type": "relation", "direction": "right"},
     {"from_name": "r", "to_name": "dialogue", "type": "rating", "value": {"rating": 3}},
     {
@@ -124,22 +124,22 @@ BESIDE = [
 ]
 
 
-def test_what_carries_no_label_and_skips_are_ignored_and_counted(
+def test_results_without_labels_and_skips_are_ignored_and_counted(
     exports: Exports, written: Write, study: Study, corpus: Corpus, annotations: Annotations
 ) -> None:
-    labelled(exports)["annotations"][0]["result"] += BESIDE
+    labelled(exports)["annotations"][0]["result"] += OTHER_RESULTS
     tasks = [task for tasks in exports.values() for task in tasks]
     for place, task in enumerate(tasks):
-        # Skipped before it was submitted, or after.
+        # Skipped before or after submission.
         task["annotations"].insert(place % 2, {"id": 5, "was_cancelled": True, "result": []})
     ignored: Counter[str] = Counter()
     found = read_exports(written(exports), study, corpus, ignored=ignored)
     assert found.entries == annotations.entries
-    counts = {"results without a label": len(BESIDE), "skipped annotations": len(tasks)}
+    counts = {"results without a label": len(OTHER_RESULTS), "skipped annotations": len(tasks)}
     assert +ignored == counts
 
 
-def test_a_region_without_line_breaks_or_of_a_part_of_a_turn_is_taken(
+def test_a_region_may_be_a_part_of_a_turn_with_other_white_space(
     exports: Exports, written: Write, study: Study, corpus: Corpus, annotations: Annotations
 ) -> None:
     for result in (r for ts in exports.values() for t in ts for r in t["annotations"][0]["result"]):
@@ -148,7 +148,7 @@ def test_a_region_without_line_breaks_or_of_a_part_of_a_turn_is_taken(
     assert read_exports(written(exports), study, corpus).entries == annotations.entries
 
 
-def test_another_corpus_is_refused_whatever_its_labels(
+def test_a_corpus_with_other_texts_is_refused(
     exports: Exports, written: Write, study: Study, corpus: Corpus
 ) -> None:
     def with_first(**changes: Any) -> Corpus:
@@ -161,7 +161,7 @@ def test_another_corpus_is_refused_whatever_its_labels(
         read_exports(written(exports), study, with_first(text="Hello."))
 
 
-def test_tasks_hold_no_labels_and_are_one_file_for_each_person_and_round(
+def test_tasks_have_no_labels_and_one_file_per_person_and_round(
     study: Study, corpus: Corpus, tmp_path: Path
 ) -> None:
     first = [item for item in study.assignments if item.role == "annotator"]
@@ -174,7 +174,7 @@ def test_tasks_hold_no_labels_and_are_one_file_for_each_person_and_round(
     assert "confirm_" not in text
 
 
-def test_a_table_is_read_back_from_parquet_and_csv(
+def test_a_table_survives_a_round_trip_through_parquet_and_csv(
     annotations: Annotations, corpus: Corpus, tmp_path: Path
 ) -> None:
     for ending in (".parquet", ".csv"):

@@ -1,4 +1,4 @@
-"""The labelling configuration, judged by Label Studio's own library."""
+"""The labelling configuration, validated by Label Studio's own library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cradle_extras.label_studio.interface import CONTROL, HOTKEYS, labelling_con
 from cradle_lib.labels import LABELS
 
 
-def test_label_studio_accepts_the_configuration_and_every_task_and_annotation(
+def test_label_studio_accepts_configuration_tasks_and_annotations(
     exports: dict[str, Any],
 ) -> None:
     sdk = pytest.importorskip("label_studio_sdk.label_interface")
@@ -27,7 +27,7 @@ def test_label_studio_accepts_the_configuration_and_every_task_and_annotation(
     assert not interface.validate_task({"data": {"text": "nothing that it shows"}})
 
 
-def test_every_label_has_its_own_key_and_words() -> None:
+def test_every_label_has_its_own_key_and_title() -> None:
     assert len({*HOTKEYS.values()}) == len(LABELS) == len({title(label) for label in LABELS})
     labels = list(ET.fromstring(labelling_config()).iter("Label"))
     assert [label.get("alias") for label in labels] == list(LABELS)

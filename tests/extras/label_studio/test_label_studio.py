@@ -1,4 +1,4 @@
-"""Against a real Label Studio, through its API and in a browser. Slow: `make test-labelstudio`."""
+"""Tests with a real Label Studio, its API and a browser. Slow: `make test-labelstudio`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[label_studio.Se
 
 
 def study_of(corpus: Corpus, *people: str) -> Study:
-    """A study of one round in which only these people have to label, and all of it."""
+    """Makes a study of one round in which each of these people labels all dialogues."""
     study = plan_study(corpus, {"1": ("A", "B"), "2": ("C", "D")}, rounds=1, senior="S")
     item = study.assignments[0]
     return study.model_copy(
@@ -90,7 +90,7 @@ def given(annotations: Annotations) -> dict[tuple[str, str], tuple[int, ...]]:
     return {(entry.annotator, entry.dialogue): entry.masks for entry in annotations.entries}
 
 
-def test_what_the_server_exports_beside_labels_is_ignored(
+def test_results_of_other_controls_are_ignored(
     server: label_studio.Server, corpus: Corpus, tmp_path: Path
 ) -> None:
     study = study_of(corpus, "A")
@@ -127,11 +127,11 @@ def test_what_the_server_exports_beside_labels_is_ignored(
 
 
 def turn(page: Page, number: int) -> None:
-    """Gives the chosen labels to a whole turn."""
+    """Gives the selected labels to a whole turn."""
     page.locator(f'[data-testid="phrase:{number}"] button:not([disabled])').click()
 
 
-def test_labels_ticked_in_the_browser_arrive(
+def test_labels_chosen_in_the_browser_are_exported(
     server: label_studio.Server, browser: Browser, corpus: Corpus, tmp_path: Path
 ) -> None:
     study = study_of(corpus, "A")
@@ -144,7 +144,7 @@ def test_labels_ticked_in_the_browser_arrive(
         shown = page.get_by_text(text.removeprefix("- "), exact=False).first
         assert shown.count() == 1, (speaker, text)
 
-    # By key, several at once; by mouse; and on a turn that is labelled already.
+    # With the keyboard; with the mouse; several labels on one turn.
     page.keyboard.press(HOTKEYS["alert_ongoing"])
     turn(page, 3)
     page.keyboard.press("Escape")
@@ -158,7 +158,7 @@ def test_labels_ticked_in_the_browser_arrive(
     with page.expect_response(lambda r: "/annotations" in r.url and r.request.method == "POST"):
         page.get_by_role("button", name="Submit").click()
 
-    # A dialogue without any label is submitted as it is.
+    # A dialogue without labels is submitted unchanged.
     page.goto(f"{server.address}/projects/{project}/data?task={numbers['d0001']}")
     page.wait_for_selector('[data-testid="phrase:2"]', timeout=120_000)
     with page.expect_response(lambda r: "/annotations" in r.url and r.request.method == "POST"):

@@ -1,4 +1,4 @@
-"""Plans of annotation studies: who labels which dialogues, and who comes next."""
+"""Plans of annotation studies: assignments, and next assignments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...annotation.hand_study import corpus_of
 A = 1
 
 
-def test_a_study_is_even_blind_and_goes_on_to_the_other_team() -> None:
+def test_a_study_is_balanced_and_adjudicated_by_the_other_team() -> None:
     corpus = corpus_of(3, count=21)
     teams = {"1": ("A", "B"), "2": ("C", "D")}
     study = plan_study(corpus, teams, rounds=2, senior="S", seed=3)
@@ -40,7 +40,7 @@ def test_a_study_is_even_blind_and_goes_on_to_the_other_team() -> None:
         assert item.annotator in teams[{"1": "2", "2": "1"}[item.team]]
     given_ = [item.annotator for item in more]
     assert max(given_.count(n) for n in "CD") - min(given_.count(n) for n in "CD") <= 1
-    # Odd counts: choosing again would give the other of two adjudicators a dialogue too.
+    # With odd counts, choosing again could select the other adjudicator; planned ones must stay.
     assert given_.count("C") != given_.count("D") or given_.count("A") != given_.count("B")
     assert next_assignments(study.with_assignments(more), Annotations.of(corpus, entries)) == more
     assert study.with_assignments(more).with_assignments(more) == study.with_assignments(more)
@@ -56,7 +56,7 @@ def test_a_study_is_even_blind_and_goes_on_to_the_other_team() -> None:
         ({"1": ("A", "B")}, 1, "two or more teams"),
         ({"1": ("A", "B"), "2": ("B", "C")}, 1, "B, B: teams and senior must be different"),
         ({"1": ("A", ""), "2": ("C", "D")}, 1, "names are not empty"),
-        # The files of one would overwrite the other's, on some systems for case alone.
+        # Names that give the same file name, on some systems regardless of case.
         ({"1": ("A.x", "B"), "2": ("C", "A x")}, 1, "A.x, A x: teams"),
     ],
 )

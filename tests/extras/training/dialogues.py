@@ -15,7 +15,7 @@ TALK = (
 
 
 def talks(number: int) -> Corpus:
-    """Dialogues of two to four user turns; each is another order of the same few lines."""
+    """Makes dialogues of two to four user turns with the same lines in different orders."""
     scripts = []
     for index in range(number):
         script = []

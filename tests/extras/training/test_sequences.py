@@ -1,4 +1,4 @@
-"""A tree of tokens is, path by path, what the engines show the model: ids, places, and losses."""
+"""Token trees for training have the token ids, positions and losses of inference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cradle_lib.prompts import load_template
 from ...detection.local.tiny_models import CHAT, make_model, make_weights
 from .dialogues import talks
 
-# Chat templates of the families in the registry, reduced to what one user message needs.
+# Chat templates of the families in the registry, reduced to one user message.
 TEMPLATES = {
     "plain": CHAT,
     "qwen3": "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|end|>\n"
@@ -40,8 +40,8 @@ def corpus() -> Corpus:
     return talks(3)
 
 
-class Told(Reference):
-    """The reference engine, whose model writes the gold labels; it notes the ids it was shown."""
+class GoldAnswers(Reference):
+    """The reference engine with gold labels as answers; records the token ids of prompts."""
 
     def __init__(self, local: Local, corpus: Corpus) -> None:
         super().__init__(make_model(Path()), Options(), local)
@@ -55,7 +55,7 @@ class Told(Reference):
 
 
 def paths_of(tree: TokenTree) -> list[list[int]]:
-    """The ids from the root to each leaf; what each token sees is compared on the way."""
+    """Returns the ids from the root to each leaf; checks depths and attention on the way."""
     found = []
     for leaf in sorted(set(range(len(tree.ids))) - set(tree.parents.tolist())):
         path = [leaf]
@@ -67,20 +67,20 @@ def paths_of(tree: TokenTree) -> list[list[int]]:
     return found
 
 
-# All layouts in one chat, and in every chat a layout that goes on and one that begins anew.
-SHOWN = [("plain", prompt) for prompt in ("split", "brief")] + [
+# Chat template and prompt: all prompts with one template, and `append` with all templates.
+CASES = [("plain", prompt) for prompt in ("split", "brief")] + [
     (chat, "append") for chat in TEMPLATES
 ]
 
 
-@pytest.mark.parametrize(("chat", "prompt"), SHOWN)
-def test_training_shows_the_ids_that_inference_shows(
+@pytest.mark.parametrize(("chat", "prompt"), CASES)
+def test_training_has_the_token_ids_of_inference(
     corpus: Corpus, tmp_path: Path, chat: str, prompt: str
 ) -> None:
     folder = make_weights(tmp_path / "weights", chat=TEMPLATES[chat], context=100_000)
     local = load_local(make_model(folder, chat={"loud": False}), Options())
     template = load_template(prompt)
-    engine = Told(local, corpus)
+    engine = GoldAnswers(local, corpus)
     engine.answer_all((Session(d, template) for d in corpus), lambda _: None)
     alone = Tokenizer.from_file(str(folder / "tokenizer.json"))
     for dialogue in corpus:
@@ -93,9 +93,9 @@ def test_training_shows_the_ids_that_inference_shows(
         assert tree.turns == len(dialogue.user_turns)
 
 
-# One of the families is without sliding windows and two are with, in either kind of attention.
+# A family without sliding windows, and two with, one of them with eager attention.
 @pytest.mark.parametrize("family", ["llama", "gemma3", "gpt-oss"])
-def test_a_tree_has_the_losses_of_its_turns_one_by_one(
+def test_a_tree_has_the_losses_of_separate_turns(
     corpus: Corpus, tmp_path: Path, family: str
 ) -> None:
     folder = make_weights(tmp_path / "weights", family=family)
@@ -120,21 +120,19 @@ def test_a_tree_has_the_losses_of_its_turns_one_by_one(
         assert sorted(together.tolist()) == pytest.approx(sorted(alone), abs=2e-4)
 
 
-def test_a_dialogue_beyond_the_limit_is_cut_at_a_turn_and_counted(
-    corpus: Corpus, weights: Path
-) -> None:
+def test_a_long_dialogue_is_cut_at_a_turn_and_counted(corpus: Corpus, weights: Path) -> None:
     local = load_local(make_model(weights), Options())
     dialogue = corpus.dialogues[2]
-    whole = token_tree(dialogue, load_template("short"), local)
-    lengths = [len(path) for path in paths_of(whole)]
+    complete = token_tree(dialogue, load_template("short"), local)
+    lengths = [len(path) for path in paths_of(complete)]
     assert len(lengths) == 4
     cut = token_tree(dialogue, load_template("short"), local, limit=sorted(lengths)[2] - 1)
     assert (cut.turns, cut.dropped) == (2, 2)
-    assert {tuple(path) for path in paths_of(cut)} <= {tuple(path) for path in paths_of(whole)}
+    assert {tuple(path) for path in paths_of(cut)} <= {tuple(path) for path in paths_of(complete)}
     assert token_tree(dialogue, load_template("short"), local, limit=16).turns == 0
 
 
-def test_answers_with_labels_are_marked(corpus: Corpus, weights: Path) -> None:
+def test_tokens_of_answers_with_labels_are_marked(corpus: Corpus, weights: Path) -> None:
     local = load_local(make_model(weights), Options())
     for dialogue in corpus:
         tree = token_tree(dialogue, load_template("short"), local)

@@ -1,4 +1,4 @@
-"""The tuned model that ships: what it was trained on, what pins it, and what its card says."""
+"""The shipped tuned model: its training data, checksums and model card."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "smollm2-135m-tuned"
 ADAPTER = paths.DATA / "adapters" / NAME
 
 
-def test_it_learned_the_train_split_that_ships_and_nothing_else() -> None:
+def test_the_shipped_model_was_trained_on_the_shipped_train_split() -> None:
     record = read_training(ADAPTER)
     splits = {name: load_corpus("surrogate", name) for name in ("train", "dev", "test")}
     assert record.fingerprint == splits["train"].fingerprint
@@ -30,7 +30,7 @@ def test_it_learned_the_train_split_that_ships_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("name", [NAME, f"{NAME}-constrained"])
-def test_the_registry_pins_it_and_its_base(name: str) -> None:
+def test_the_registry_pins_the_adapter_and_its_base(name: str) -> None:
     model = load_registry()[name]
     assert model.adapter_revision == adapter_digest(ADAPTER)
     assert model.base == read_training(ADAPTER).base
@@ -38,7 +38,7 @@ def test_the_registry_pins_it_and_its_base(name: str) -> None:
     assert model.prompt == read_training(ADAPTER).recipe.prompt
 
 
-def test_its_card_is_what_training_writes(tmp_path: Path) -> None:
+def test_the_model_card_is_the_one_that_training_writes(tmp_path: Path) -> None:
     folder = tmp_path / NAME
     write_card(folder, read_training(ADAPTER))
     assert (folder / "README.md").read_bytes() == (ADAPTER / "README.md").read_bytes()

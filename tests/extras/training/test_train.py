@@ -1,4 +1,4 @@
-"""Training on tiny models: what is learned, kept and refused, and that a kill costs nothing."""
+"""Training of tiny models: losses, selection, resuming, and errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cradle_extras.training.record import read_training
 from cradle_extras.training.train import Trained, train_model
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, load_predictions
-from cradle_lib.detection import run as asking
+from cradle_lib.detection import run as run_module
 from cradle_lib.detection.journal import read_journal
 from cradle_lib.detection.local import chat, local_engine
 from cradle_lib.detection.local.local_engine import Local, load_local
@@ -51,7 +51,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     return train(weights, folder / "out", talks(8), dev=talks(4), shared=True)
 
 
-def test_the_loss_falls_and_the_record_says_all(trained: Trained, corpus: Corpus) -> None:
+def test_the_loss_falls_and_the_record_is_complete(trained: Trained, corpus: Corpus) -> None:
     record = read_training(trained.folder)
     assert record == trained.record
     losses = [row["loss"] for row in record.losses]
@@ -64,13 +64,13 @@ def test_the_loss_falls_and_the_record_says_all(trained: Trained, corpus: Corpus
     assert [row["hours"] for row in record.losses] == sorted(r["hours"] for r in record.losses)
 
 
-def test_each_epoch_answers_dev_and_the_best_is_kept(trained: Trained) -> None:
+def test_each_epoch_is_scored_on_dev_and_the_best_is_kept(trained: Trained) -> None:
     record = trained.record
     steps = [row["step"] for row in record.dev]
     assert steps == [4, 8]
     best = max(record.dev, key=lambda row: (row["micro_f1"], -row["step"]))
     assert record.chosen == best["step"]
-    # What is kept gives the score that it was chosen for.
+    # The kept weights give the recorded score.
     dev = talks(4)
     path = run(trained.model, dev, out=trained.folder / "again.jsonl")
     assert evaluate(load_predictions(path, dev), draws=0).estimate("micro_f1").value == (
@@ -98,7 +98,7 @@ def test_a_stopped_training_resumes_with_the_same_losses(
     base, out = Path(trained.record.base), tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         train(base, out, corpus, progress=stop)
-    # A checkpoint that was not written to its end is not used.
+    # An incomplete checkpoint is not used.
     (out / "checkpoint-7").mkdir()
     again = train(base, out, corpus).record
     expected = [row["loss"] for row in trained.record.losses]
@@ -106,7 +106,7 @@ def test_a_stopped_training_resumes_with_the_same_losses(
     assert [row["step"] for row in again.losses] == list(range(1, 9))
 
 
-def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(
+def test_a_nan_loss_stops_training_and_keeps_the_last_checkpoint(
     weights: Path, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded: list[Any] = []
@@ -136,7 +136,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(
         ({"weights": "plain"}, "has no chat template"),
     ],
 )
-def test_what_can_not_be_trained_is_refused(
+def test_invalid_corpora_and_bases_are_refused(
     weights: Path, corpus: Corpus, tmp_path: Path, changes: dict[str, Any], words: str
 ) -> None:
     if changes.pop("corpus", None):
@@ -148,7 +148,7 @@ def test_what_can_not_be_trained_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_finished_training_is_not_repeated_and_not_mixed_with_another(
+def test_a_finished_training_is_not_repeated_and_another_recipe_is_refused(
     trained: Trained, corpus: Corpus
 ) -> None:
     def never(*now: object) -> None:
@@ -162,13 +162,13 @@ def test_a_finished_training_is_not_repeated_and_not_mixed_with_another(
         train(base, trained.folder, corpus, recipe={"learning_rate": 1e-4})
 
 
-def test_a_training_shows_the_date_on_which_it_began(
+def test_a_resumed_training_keeps_its_first_date(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompts: set[str] = set()
     real = Local.ids
 
-    def noting(self: Local, questions: Any) -> list[list[int]]:
+    def recording(self: Local, questions: Any) -> list[list[int]]:
         ids = real(self, questions)
         prompts.update(self.tokenizer.decode(each)[:10] for each in ids)
         return ids
@@ -176,19 +176,19 @@ def test_a_training_shows_the_date_on_which_it_began(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Local, "ids", noting)
-    for module in (chat, asking, local_engine):
+    monkeypatch.setattr(Local, "ids", recording)
+    for module in (chat, run_module, local_engine):
         monkeypatch.setattr(module, "today", lambda: "2031-03-03")
     weights = make_weights(tmp_path / "dated", "{{ strftime_now('%Y-%m-%d') }}" + CHAT)
     short, out = {"epochs": 1}, tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         train(weights, out, corpus, recipe=short, progress=stop)
-    # It goes on another day, and dev is answered.
-    for module in (chat, asking, local_engine):
+    # Training resumes on another day, and scores dev.
+    for module in (chat, run_module, local_engine):
         monkeypatch.setattr(module, "today", lambda: "2031-03-04")
     done = train(weights, out, corpus, dev=talks(2), shared=True, recipe=short)
     assert done.record.date == "2031-03-03"
-    # The model that was trained is asked as it was trained.
+    # Inference uses the date of training.
     path = run(done.model, corpus, out=tmp_path, limit=1)
     assert read_journal(path)[0].decoding["date"] == "2031-03-03"
     assert prompts == {"2031-03-03"}
@@ -197,7 +197,7 @@ def test_a_training_shows_the_date_on_which_it_began(
         train_model(dated, corpus, out, recipe=RECIPE.model_copy(update=short), shared=True)
 
 
-def test_shipped_recipes_are_read_and_the_papers_is_the_papers() -> None:
+def test_shipped_recipes_are_valid_and_one_has_the_papers_settings() -> None:
     assert recipe_names() == ["lora", "paper", "processor"]
     paper = load_recipe("paper")
     assert (paper.epochs, paper.max_length, paper.accumulation) == (3, 4096, 16)
@@ -215,7 +215,7 @@ def test_shipped_recipes_are_read_and_the_papers_is_the_papers() -> None:
         ("a: [", "can't be read"),
     ],
 )
-def test_a_recipe_with_a_mistake_is_one_line(tmp_path: Path, text: str, words: str) -> None:
+def test_an_invalid_recipe_is_refused_in_one_line(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "mine.yml"
     file.write_text(text)
     with pytest.raises(EngineError, match=words):

@@ -1,4 +1,4 @@
-"""``cradle train`` as a user meets it."""
+"""The command ``cradle train``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ adapter: {rank: 2}
 """
 
 
-def test_the_command_that_it_names_asks_the_trained_model(tmp_path: Path) -> None:
+def test_the_suggested_command_runs_the_trained_model(tmp_path: Path) -> None:
     weights = make_weights(tmp_path / "weights")
     (tmp_path / "mine.yml").write_text(RECIPE)
     train, dev = tmp_path / "talks-train.parquet", tmp_path / "talks-dev.parquet"
@@ -40,6 +40,6 @@ def test_the_command_that_it_names_asks_the_trained_model(tmp_path: Path) -> Non
     words += ["--corpus", str(dev), "--out", str(tmp_path / "runs"), "--set", "dtype=float32"]
     words += ["--set", "max_new_tokens=8"]
     ran = invoke(*words)
-    # Nobody learns to answer in four steps: every question is answered, and none can be read.
+    # After four steps, no answer is usable, which is exit status 1.
     assert ran.exit_code == 1, ran.output
     assert (tmp_path / "out" / "README.md").read_text().startswith("---\nbase_model:")
