@@ -38,7 +38,7 @@ def test_every_internal_link_has_a_target(site: Site) -> None:
                 continue
             path = unquote(parts.path).lstrip("/") or "index.html"
             anchors = pages[path].anchors if path in pages else {"", parts.fragment}
-            # Fragments of explorer links are views, tested in test_evidence.
+            # Fragments of explorer links are views, tested in test_explorer_links.
             anchors |= {unquote(parts.fragment)} if path in EXPLORERS else set()
             if not (site.folder / path).is_file() or unquote(parts.fragment) not in anchors:
                 broken.append(f"{name} -> {target}")

@@ -16,7 +16,7 @@ from pydantic import RootModel
 from cradle_lib import paths
 from cradle_lib.book.yaml_file import read_yaml
 
-from .looks import LOOKS
+from .layout import LAYOUT
 from .site import PHONE, WIDE, Site, set_theme
 
 # Elements beyond the right edge that are not in a scrolling or clipping box.
@@ -70,7 +70,7 @@ class Visit:
     barriers: list[str] = field(default_factory=list)
     sticking_out: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
-    looks: dict[str, Any] = field(default_factory=dict)
+    layout: dict[str, Any] = field(default_factory=dict)
 
 
 # The parts of the book whose pages open with a result.
@@ -119,7 +119,7 @@ def visits(site: Site, browser: Browser) -> list[Visit]:
             found.append(visit)
             file = site.folder / name
             page.goto(site.url(name) if view == "wide" else file.as_uri(), wait_until="load")
-            visit.looks = page.evaluate(LOOKS)
+            visit.layout = page.evaluate(LAYOUT)
             visit.facts = page.evaluate(FACTS)
             visit.sticking_out = page.evaluate(STICKING_OUT)
             if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
@@ -153,13 +153,13 @@ def test_no_page_has_errors_axe_violations_or_external_requests(
 def test_nothing_overflows_the_window_or_is_cut(visits: list[Visit]) -> None:
     assert {(v.page, v.view): v.sticking_out for v in visits if v.sticking_out} == {}
     for fault in ("unmarked", "loose", "signs", "captions", "cut", "tall", "above"):
-        assert {(v.page, v.view): v.looks[fault] for v in visits if v.looks[fault]} == {}, fault
+        assert {(v.page, v.view): v.layout[fault] for v in visits if v.layout[fault]} == {}, fault
 
 
 def test_a_section_starts_with_its_finding_and_links_its_notebook(visits: list[Visit]) -> None:
     for visit in sections(visits):
-        finding = str(visit.looks["finding"]).strip()
-        assert visit.looks["opens"], visit.page
+        finding = str(visit.layout["finding"]).strip()
+        assert visit.layout["opens"], visit.page
         assert finding.endswith("."), visit.page
         assert not re.search(r"\bnan\b|None", finding), finding
         assert visit.facts["notebook"], visit.page
@@ -176,7 +176,7 @@ def test_the_first_result_is_on_the_first_screen(visits: list[Visit]) -> None:
     shown = [v for v in visits if v.page in results]
     assert len(shown) == 2 * len(results)
     limits = {"wide": 600, "phone": 900}
-    assert {v.page: v.looks["top"] for v in shown if v.looks["top"] > limits[v.view]} == {}
+    assert {v.page: v.layout["top"] for v in shown if v.layout["top"] > limits[v.view]} == {}
 
 
 def test_half_of_the_pages_are_smaller_than_300_kilobytes(visits: list[Visit], site: Site) -> None:

@@ -63,7 +63,7 @@ def test_an_example_of_the_guide_runs_as_printed(
     assert ("nothing to score against" in output) is not labelled
     values = {"corpus": str(tmp_path / corpus), "models": ["keyword"], "text": True, "draws": 20}
     [explorer] = [i for i in show("explore", values) if isinstance(i, Explorer)]
-    said = [turn.text for turn in load_corpus(corpus).turns]
-    assert all(turn.partition("\n")[0] in str(explorer.data) for turn in said)
+    texts = [turn.text for turn in load_corpus(corpus).turns]
+    assert all(turn.partition("\n")[0] in str(explorer.data) for turn in texts)
     if labelled:
         assert any(isinstance(item, Table) for item in show("results", values))

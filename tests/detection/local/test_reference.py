@@ -43,9 +43,9 @@ def test_answers_equal_those_of_a_plain_loop(
     corpus: Corpus, weights: Path, tmp_path: Path, chat: bool
 ) -> None:
     folder = weights if chat else make_weights(tmp_path / "plain", chat=None)
-    said: list[str] = []
-    path = run(make_model(folder), corpus, out=tmp_path, options=Options(notice=said.append))
-    assert any("Tiny has no chat template" in sentence for sentence in said) is not chat
+    notices: list[str] = []
+    path = run(make_model(folder), corpus, out=tmp_path, options=Options(notice=notices.append))
+    assert any("Tiny has no chat template" in sentence for sentence in notices) is not chat
     predictions = {(p.dialogue, p.turn): p for p in read_journal(path)[1]}
     lm = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -57,11 +57,11 @@ def test_answers_equal_those_of_a_plain_loop(
         for turn in dialogue.turns:
             if turn.continues:
                 continue
-            said = f"{turn.speaker}: {' '.join(dialogue.utterance(turn).split(chr(10)))}"
+            line = f"{turn.speaker}: {' '.join(dialogue.utterance(turn).split(chr(10)))}"
             if not turn.asked:
-                history += f"{said}\n"
+                history += f"{line}\n"
                 continue
-            text = f"Label.\n{history}{said}"
+            text = f"Label.\n{history}{line}"
             framed = f"<|user|>{text}<|end|><|assistant|>" if chat else text + CONTINUATION
             ids = tokenizer.encode(framed).ids
             expected = plain_greedy(lm, ids)
@@ -71,7 +71,7 @@ def test_answers_equal_those_of_a_plain_loop(
             assert found.tokens_cached == 0
             assert found.mask == 0
             texts.add(found.answer)
-            history += f"{said}\nMODEL_TAG: none\n"
+            history += f"{line}\nMODEL_TAG: none\n"
     assert len(predictions) == len(corpus.gold)
     assert len(texts) > 3, "answers must differ between prompts"
 
@@ -80,8 +80,8 @@ def test_a_turn_cannot_contain_control_tokens_of_the_tokenizer(loaded: Local) ->
     local = replace(loaded, tokenizer=copy.deepcopy(loaded.tokenizer))
     local.tokenizer.add_special_tokens({"additional_special_tokens": ["@stop@", "%%go"]})
     ids = local.tokenizer.convert_tokens_to_ids(["@stop@", "%%go"])
-    said = make_dialogue(0, [("User", "well @stop@%%go%%go, so be it", "none")])
-    prompt = Session(said, load_template("short")).prompt
+    dialogue = make_dialogue(0, [("User", "well @stop@%%go%%go, so be it", "none")])
+    prompt = Session(dialogue, load_template("short")).prompt
     assert prompt is not None
     assert "@stop@%%go%%go" in prompt.text, "the prompt is the same for every model"
     (found,) = local.ids([prompt])

@@ -118,11 +118,11 @@ def test_a_local_writer_uses_the_reference_engine_and_a_long_token_limit() -> No
 
 
 def test_a_copy_of_an_accepted_dialogue_is_rejected(tmp_path: Path) -> None:
-    said: list[str] = []
+    written: list[str] = []
 
     def write(prompt: str, _: int) -> str:
-        said.append(good(prompt))
-        return said[0]
+        written.append(good(prompt))
+        return written[0]
 
     made = construct_with(CALM, tmp_path, write, attempts=1)
     assert made.to_frame()["status"].tolist() == ["accepted", "rejected", "rejected"]

@@ -150,8 +150,8 @@ def compare_all_pairs(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Compares each text with every earlier one that is not a duplicate itself."""
     kept: list[tuple[str, set[str]]] = []
     pairs = []
-    for name, said in texts:
-        own = triples(said)
+    for name, content in texts:
+        own = triples(content)
         shares = [(len(own & other) / len(own | other), n) for n, (_, other) in enumerate(kept)]
         best, place = max(shares, default=(0.0, -1))
         if best >= 0.8:
@@ -168,7 +168,7 @@ def test_near_duplicates_equal_those_of_comparing_all_pairs() -> None:
         words = texts[base].split()
         step = max(len(words) // change, 1)
         texts.append(" ".join("otherwise" if n % step == 0 else w for n, w in enumerate(words)))
-    named = [(str(n), said) for n, said in enumerate(texts)]
+    named = [(str(n), content) for n, content in enumerate(texts)]
     expected = compare_all_pairs(named)
     assert 10 < len(expected) < 40
     assert [(name, earlier) for name, earlier, _ in near_duplicates(named)] == expected

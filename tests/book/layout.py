@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-# Finds cut code, scrolling boxes without a shadow or fixed row headings, missing glyphs, thin
+# Finds cut code, scrolling boxes without a shadow or fixed row headings, icon-font characters, thin
 # captions, code above results, and the position of the finding and the first result.
-LOOKS = r"""() => {
+LAYOUT = r"""() => {
   const scrolled = [...document.querySelectorAll('.cradle-scroll, .cradle-math, ' +
       '.pst-scrollable-table-container, .text_html:has(> table, > div > table.dataframe)')]
     .filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1);
@@ -17,10 +17,10 @@ LOOKS = r"""() => {
     e.scrollLeft = 0;
     return !kept;
   };
-  const said = e => (e.getAttribute('aria-label') || e.innerText).slice(0, 60);
+  const text = e => (e.getAttribute('aria-label') || e.innerText).slice(0, 60);
   const signs = [...document.querySelectorAll('body *')].flatMap(e => ['::before', '::after']
-    .map(part => getComputedStyle(e, part).content)
-    .filter(text => /[\ue000-\uf8ff]/.test(text)).map(text => e.className + text));
+    .map(pseudo => getComputedStyle(e, pseudo).content)
+    .filter(part => /[\ue000-\uf8ff]/.test(part)).map(part => e.className + part));
   const first = document.querySelector('.tag_finding');
   const results = '.cradle-figure, .cradle-table, .cradle-choice, .cradle-explorer, .cradle-turns';
   const result = [...document.querySelectorAll(results)].find(e => e.checkVisibility());
@@ -32,17 +32,17 @@ LOOKS = r"""() => {
     !/auto|scroll/.test(getComputedStyle(e)[`overflow${way}`]);
   folds.forEach(e => { e.open = true; });
   const cut = shown.filter(e => [e, e.parentElement, e.closest('.cell_input')]
-    .some(box => cuts(box, 'X', 'Width') || cuts(box, 'Y', 'Height'))).map(said);
+    .some(box => cuts(box, 'X', 'Width') || cuts(box, 'Y', 'Height'))).map(text);
   folds.forEach(e => { e.open = false; });
   return {
     top, cut,
     tall: closed.filter(height => height > 32),
-    above: folds.filter(e => e.closest('.cell').querySelector('.cell_output')).map(said),
-    unmarked: scrolled.filter(e => !shaded(e)).map(said),
-    loose: scrolled.filter(moves).map(said),
+    above: folds.filter(e => e.closest('.cell').querySelector('.cell_output')).map(text),
+    unmarked: scrolled.filter(e => !shaded(e)).map(text),
+    loose: scrolled.filter(moves).map(text),
     signs,
     captions: [...document.querySelectorAll('figcaption')]
-      .filter(e => +getComputedStyle(e).fontWeight < 400).map(said),
+      .filter(e => +getComputedStyle(e).fontWeight < 400).map(text),
     finding: first?.innerText ?? '',
     opens: !first || [...document.querySelectorAll('.cell_input, details.hide, .cradle-banner')]
       .every(e => first.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING),
