@@ -29,7 +29,8 @@ class TrainingRecord(BaseModel):
         base_revision: Commit or checksum of the base.
         corpus: Name of the train split.
         fingerprint: Fingerprint of the train split.
-        held_out: Name to fingerprint of the dev and the test split, if given.
+        held_out: Name to fingerprint of the splits that share no dialogue with the train split;
+            empty if this was not checked.
         recipe: The recipe.
         prompt_hash: Hash of the prompt template's text.
         date: Date that the chat template prints; ``None`` if it prints none.

@@ -107,10 +107,9 @@ def train_model(
             f"{train.name}: no user turn has a label, so there is nothing to learn. Train on a "
             "split with gold labels."
         )
-    held_out = [split for split in (dev, test) if split is not None]
-    if not shared:
-        for split in held_out:
-            _require_separate(train, split)
+    held_out = [split for split in (dev, test) if split is not None and not shared]
+    for split in held_out:
+        _require_separate(train, split)
     wait_passively()
     # In prompts, all starts and the scoring of checkpoints use the date of the first start.
     date = model.decoding.date if model.decoding else None

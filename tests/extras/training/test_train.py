@@ -51,6 +51,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     return train(weights, folder / "out", talks(8), dev=talks(4), shared=True)
 
 
+def test_the_card_does_not_claim_a_comparison_of_splits_that_was_skipped(trained: Trained) -> None:
+    assert trained.record.held_out == {}
+    card = (trained.folder / "README.md").read_text("utf-8")
+    assert "not checked" in card
+    assert "shares no dialogue" not in card
+
+
 def test_the_loss_falls_and_the_record_is_complete(trained: Trained, corpus: Corpus) -> None:
     record = read_training(trained.folder)
     assert record == trained.record
