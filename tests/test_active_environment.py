@@ -49,9 +49,7 @@ def test_without_an_active_environment_the_project_makes_its_own(tmp_path: Path)
     assert lines[-1].startswith(".venv/bin/jupyter-book build")
 
 
-def test_an_active_environment_is_used_unless_a_package_is_too_old(
-    empty: Path, tmp_path: Path
-) -> None:
+def test_an_active_environment_is_used_if_it_is_suitable(empty: Path, tmp_path: Path) -> None:
     site = next((empty / "lib").glob("python*/site-packages"))
     (site / "all.pth").write_text(SITE)
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):

@@ -46,7 +46,5 @@ def warned(*masks: int) -> list[tuple[str, int]]:
         ((SH | ALERT, 0, 0, 0, 0), []),
     ],
 )
-def test_each_departure_from_the_protocol_has_its_turn(
-    masks: tuple[int, ...], found: list[tuple[str, int]]
-) -> None:
+def test_departures_from_the_protocol(masks: tuple[int, ...], found: list[tuple[str, int]]) -> None:
     assert warned(*masks) == found

@@ -132,9 +132,7 @@ def test_every_count_of_a_frame_equals_the_count_at_its_link(
         assert orders["value"].astype(bool).sum() > 1
 
 
-def test_the_numbers_of_filter_options_equal_the_filtered_counts(
-    open_page: Callable[..., Page],
-) -> None:
+def test_numbers_of_filter_options_equal_filtered_counts(open_page: Callable[..., Page]) -> None:
     page = open_page("#m=keyword,always-none&f=scenario:S1")
     checked = 0
     for name in ("gold", "category", "outcome", "both", "timing"):
@@ -195,10 +193,7 @@ def test_the_explorer_opens_with_the_best_system_and_a_legend(
 
 
 def test_without_gold_labels_predictions_have_no_verdicts(
-    open_page: Callable[..., Page],
-    corpus: Corpus,
-    systems: list[Predictions],
-    tmp_path: Path,
+    open_page: Callable[..., Page], corpus: Corpus, systems: list[Predictions], tmp_path: Path
 ) -> None:
     bare = tuple(
         replace(d, turns=tuple(replace(turn, mask=0) for turn in d.turns)) for d in corpus.dialogues
@@ -234,10 +229,7 @@ def test_without_gold_labels_predictions_have_no_verdicts(
 
 
 def test_annotators_are_shown_on_the_same_page(
-    open_page: Callable[..., Page],
-    corpus: Corpus,
-    systems: list[Predictions],
-    tmp_path: Path,
+    open_page: Callable[..., Page], corpus: Corpus, systems: list[Predictions], tmp_path: Path
 ) -> None:
     person = systems[1].record.model_copy(update={"name": "Annotator B", "group": "people"})
     people = explorer_data(corpus, [replace(systems[1], record=person)])
@@ -260,9 +252,7 @@ def test_annotators_are_shown_on_the_same_page(
     page.locator("#cradle-explorer[data-ready] .legend", has_text="each system").wait_for()
 
 
-def test_text_is_hidden_on_every_visit_loaded_on_request_and_escaped(
-    open_page: Callable[..., Page],
-) -> None:
+def test_text_is_hidden_until_requested_and_escaped(open_page: Callable[..., Page]) -> None:
     page = open_page("#d=d0003&t=4&m=keyword")
     assert SECRET not in page.content()
     assert page.locator("script[src*='text-']").count() == 0

@@ -23,9 +23,7 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-def test_a_fork_adds_a_notebook_a_page_and_a_line_in_the_contents(
-    project: Project,
-) -> None:
+def test_a_fork_adds_a_notebook_a_page_and_a_line_in_the_contents(project: Project) -> None:
     plan = project.plan.read_text()
     copy = fork(project, "my-model")
     cells = json.loads(copy.read_text())["cells"]
@@ -58,9 +56,7 @@ def test_a_fork_adds_a_notebook_a_page_and_a_line_in_the_contents(
         ("../out", "lower-case letters"),
     ],
 )
-def test_an_invalid_fork_is_refused_and_changes_nothing(
-    project: Project, name: str, message: str
-) -> None:
+def test_an_invalid_fork_changes_nothing(project: Project, name: str, message: str) -> None:
     before = {path: path.read_bytes() for path in project.root.rglob("*") if path.is_file()}
     with pytest.raises(BookError, match=message):
         fork(project, name)

@@ -139,7 +139,7 @@ def sections(visits: list[Visit]) -> list[Visit]:
     return found
 
 
-def test_no_page_has_errors_axe_violations_or_external_requests(
+def test_pages_have_no_errors_violations_or_external_requests(
     visits: list[Visit], site: Site
 ) -> None:
     ours = ("data:", site.address, site.folder.as_uri())

@@ -92,9 +92,7 @@ def test_a_change_makes_the_pages_that_depend_on_it_stale(
     assert stale(project) == expected
 
 
-def test_a_page_that_reads_all_runs_is_stale_after_any_change_of_runs(
-    project: Project,
-) -> None:
+def test_a_page_that_reads_all_runs_is_stale_after_any_change_of_runs(project: Project) -> None:
     edit(project.plan, "    after: [run]", "    runs: true")
     runs = project.root / "runs" / "surrogate-test"
     write(runs / "own.jsonl", "one")
@@ -119,9 +117,7 @@ def test_a_page_reads_artefacts_and_has_no_times_or_paths(built: Project) -> Non
     assert ingredients["parameters"] == '{"models": ["a", "b"]}'
 
 
-def test_a_page_has_its_parameters_and_a_renamed_page_replaces_the_old_one(
-    project: Project,
-) -> None:
+def test_a_page_has_its_parameters_and_a_renamed_one_replaces_the_old(project: Project) -> None:
     edit(project.plan, "page: words", "page: few")
     edit(project.toc, "sections/words", "sections/few")
     where = "import os\nprint(os.path.abspath('words.ipynb'))"
@@ -143,9 +139,7 @@ def test_a_page_has_its_parameters_and_a_renamed_page_replaces_the_old_one(
     assert page["metadata"]["cradle"]["source"] == "notebooks/words.ipynb"
 
 
-def test_a_failing_notebook_is_reported_in_four_lines_and_stops_only_dependent_pages(
-    project: Project,
-) -> None:
+def test_a_failing_notebook_stops_only_dependent_pages(project: Project) -> None:
     before = (project.sections / "run.ipynb").read_bytes()
     write(project.notebooks / "run.ipynb", notebook([RUN[0], "x = 1\nx = {}['xx']", *RUN[1:]]))
     write(project.notebooks / "words.ipynb", notebook([*WORDS, "print('more')"]))

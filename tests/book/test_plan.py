@@ -38,9 +38,7 @@ def test_the_environment_decides_whether_dialogue_text_is_shown(text: bool) -> N
         ("pages:", "pages: [", r"can't be read"),
     ],
 )
-def test_an_invalid_plan_is_refused_with_the_reason(
-    project: Project, old: str, new: str, message: str
-) -> None:
+def test_an_invalid_plan_is_refused(project: Project, old: str, new: str, message: str) -> None:
     assert old in PLAN
     write(project.plan, PLAN.replace(old, new))
 

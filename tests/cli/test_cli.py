@@ -102,7 +102,7 @@ def test_a_partial_run_is_refused_unless_asked_for(infer: Infer, own: Path, jour
     assert "2 of 3 user turns" in scored.stdout
 
 
-def test_every_convention_can_be_chosen_and_is_in_the_signature(
+def test_conventions_can_be_set_and_are_in_the_signature(
     infer: Infer, own: Path, journal: Path
 ) -> None:
     infer(Answer("none"), Answer("Well, hm."))

@@ -46,7 +46,7 @@ def journals(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     return made
 
 
-def test_a_comparison_prints_differences_verdicts_and_signatures(
+def test_a_comparison_prints_differences_and_verdicts(
     corpus: Path, journals: dict[str, Path]
 ) -> None:
     pair = (journals["always-none"], journals["keyword"], "--corpus", corpus, *QUICK)
@@ -66,7 +66,7 @@ def test_a_comparison_prints_differences_verdicts_and_signatures(
     assert turn["p"] == 1 / 200
 
 
-def test_runs_with_different_dialogues_are_compared_only_with_common(
+def test_different_dialogues_are_compared_only_with_common(
     corpus: Path, journals: dict[str, Path]
 ) -> None:
     both = (journals["always-none"], journals["part"], "--corpus", corpus, *QUICK)

@@ -16,9 +16,7 @@ from .in_process import invoke
 NAME = r"onerror=alert(1) $x_1$ [/x] [red]x[/red] :bomb: {{evil}} `*_|\#\`"
 
 
-def test_control_characters_are_escaped_and_long_texts_are_truncated(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_output_is_escaped_and_truncated(capsys: pytest.CaptureFixture[str]) -> None:
     out.print("\x1b[2J\x9b1m\u202ename")
     err.print("x" * 20_000_000)
     shown = capsys.readouterr()
@@ -43,7 +41,7 @@ def test_cells_of_tables_are_neither_wrapped_nor_truncated(
     assert [cell.strip() for cell in lines[-2].split("  ")] == [long, "1,234", long]
 
 
-def test_names_with_markup_are_printed_unchanged(
+def test_markup_is_not_interpreted(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries = {m.id: m.model_copy(update={"name": NAME}) for m in load_registry().values()}

@@ -68,9 +68,7 @@ def test_errors_are_one_line_and_exit_status_2(
     assert all(json.loads(line).keys() == {"record", "identity"} for line in answers)
 
 
-def test_the_consent_question_names_text_and_host_and_no_means_no(
-    tiny: Path, tmp_path: Path
-) -> None:
+def test_the_consent_question_names_text_and_host(tiny: Path, tmp_path: Path) -> None:
     # A pseudo-terminal, because the question is only asked on a terminal.
     ours, theirs = pty.openpty()
     os.write(ours, b"n\n")

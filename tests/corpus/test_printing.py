@@ -36,7 +36,7 @@ def predictions(private: Corpus, tmp_path: Path) -> Predictions:
     return load_predictions(run(model, private, out=tmp_path), private)
 
 
-def test_objects_with_dialogue_text_print_one_line_without_it(
+def test_objects_are_printed_without_dialogue_text(
     private: Corpus, predictions: Predictions
 ) -> None:
     (dialogue,) = private

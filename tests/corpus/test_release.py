@@ -99,9 +99,7 @@ def test_a_subset_keeps_rows_and_ids() -> None:
         (6, (0, "no speaker", "none"), "row 6: a dialogue starts with 'no speaker'"),
     ],
 )
-def test_an_invalid_row_is_refused_with_its_number(
-    row: int, change: tuple[Any, Any, Any], expected: str
-) -> None:
+def test_invalid_rows_are_refused(row: int, change: tuple[Any, Any, Any], expected: str) -> None:
     rows: list[tuple[Any, Any, Any]] = list(ROWS)
     rows[row] = change
     with pytest.raises(CorpusError, match=expected):
@@ -204,9 +202,7 @@ def test_optional_columns_are_read_from_each_format(tmp_path: Path, ending: str)
         ("timing", 1, "", "row 1: timing is '', expected a name.*leave out the column timing"),
     ],
 )
-def test_invalid_or_inconsistent_metadata_are_refused(
-    column: str, row: int, value: object, expected: str
-) -> None:
+def test_invalid_metadata_are_refused(column: str, row: int, value: object, expected: str) -> None:
     cells: list[object] = list(ABOUT[column])
     cells[row] = value
     with pytest.raises(CorpusError, match=expected) as caught:

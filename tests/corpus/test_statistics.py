@@ -92,9 +92,7 @@ def test_statistics_equal_those_of_plain_loops(dialogues: Sequence[Sequence[Row]
 
 @settings(deadline=None, max_examples=20)
 @given(corpora)
-def test_every_label_is_listed_with_its_dialogue_turn_and_position(
-    dialogues: Sequence[Sequence[Row]],
-) -> None:
+def test_every_label_is_listed_with_its_position(dialogues: Sequence[Sequence[Row]]) -> None:
     corpus = build(dialogues)
     expected = []
     for dialogue in corpus:

@@ -108,7 +108,7 @@ def test_a_truncated_file_is_refused_or_gives_complete_rows_only(tmp_path: Path,
         (b"0,User: a,none\r1", "row 1: the row has 1 fields.*cut off"),
     ],
 )
-def test_a_row_with_another_number_of_fields_is_refused(
+def test_a_row_needs_the_headers_number_of_fields(
     tmp_path: Path, rows: bytes, expected: str
 ) -> None:
     path = tmp_path / "x.csv"
@@ -193,7 +193,7 @@ def test_damaged_files_are_refused_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["test.parquet", "meta.parquet"])
-def test_a_changed_bit_of_a_shipped_file_is_detected(
+def test_a_changed_bit_is_detected(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for file in ("test.parquet", "meta.parquet", "SHA256SUMS"):

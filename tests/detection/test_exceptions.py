@@ -110,9 +110,7 @@ def test_three_exceptions_in_a_row_stop_the_run_and_the_next_start_resumes(
     assert len(outcomes(tmp_path)) == 12
 
 
-def test_only_an_answer_resets_the_count_of_exceptions(
-    start: Callable[..., None], tmp_path: Path
-) -> None:
+def test_only_an_answer_resets_the_exceptions(start: Callable[..., None], tmp_path: Path) -> None:
     bad = ("0.0", "0.1", "1.0", "1.1", "2.1")
     start(raise_on(KeyError("k"), *bad))
     assert tuple(failed(tmp_path)) == bad
@@ -126,7 +124,7 @@ def test_only_an_answer_resets_the_count_of_exceptions(
         start(reply)
 
 
-def test_interrupts_and_errors_outside_the_model_end_the_run(
+def test_interrupts_and_other_errors_end_the_run(
     start: Callable[..., None], tmp_path: Path
 ) -> None:
     for error in (KeyboardInterrupt(), EngineError("no key")):
@@ -167,9 +165,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_code_of_an_installed_engine_is_part_of_the_identity_of_its_runs(
-    many: Corpus, tmp_path: Path
-) -> None:
+def test_the_code_of_an_installed_engine_is_part_of_its_runs(many: Corpus, tmp_path: Path) -> None:
     model = Model(id="unstable", name="Unstable", group="own", engine="unstable")
     with pytest.raises(
         EngineError, match=r"Unstable: 3 questions in a row .*TypeError: string ind"

@@ -58,9 +58,7 @@ def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def test_a_model_is_run_once_over_its_sample_and_then_loaded_from_its_journal(
-    home: Path, forty: Corpus
-) -> None:
+def test_a_model_is_run_once_and_then_loaded(home: Path, forty: Corpus) -> None:
     first = run_model("keyword", forty)
     assert (len(first.corpus), len(first.masks), first.of_turns) == (5, 20, 160)
     assert not first.covers_corpus
@@ -75,9 +73,7 @@ def test_a_model_is_run_once_over_its_sample_and_then_loaded_from_its_journal(
     assert [run.record.model for run in stored_runs(forty, ["keyword"])] == ["keyword"]
 
 
-def test_without_names_finished_default_models_and_own_models_are_loaded(
-    home: Path, forty: Corpus
-) -> None:
+def test_default_and_own_models_are_loaded_without_names(home: Path, forty: Corpus) -> None:
     def mine(prompt: Prompt) -> str:
         return "none"
 
@@ -128,7 +124,7 @@ def test_an_unfinished_run_is_loaded_with_its_complete_dialogues(home: Path, for
         stored_runs(forty, ["keyword"])
 
 
-def test_a_page_never_runs_or_resumes_a_local_model(
+def test_pages_never_run_local_models(
     home: Path, forty: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = {"name": "Own", "group": "open", "engine": "reference"}
@@ -147,9 +143,7 @@ def test_a_page_never_runs_or_resumes_a_local_model(
     assert (len(part.corpus), part.is_finished) == (1, False)
 
 
-def test_shards_are_found_and_joined_and_missing_ones_are_reported(
-    home: Path, forty: Corpus
-) -> None:
+def test_shards_are_joined_and_missing_ones_are_reported(home: Path, forty: Corpus) -> None:
     keyword = load_registry()["keyword"]
     complete = load_predictions(run(keyword, forty, out=home / "whole"), forty)
     for index in (0, 2, 3):
@@ -178,9 +172,7 @@ def test_runs_are_grouped_by_dialogues_with_the_baseline_first(runs: list[Predic
     assert run_sets(runs[:1]) == []
 
 
-def test_samples_are_compared_with_the_same_dialogues_of_the_other_models(
-    runs: list[Predictions],
-) -> None:
+def test_samples_are_compared_on_the_same_dialogues(runs: list[Predictions]) -> None:
     extended = with_same_dialogues([runs[2], *runs])
     assert [(run.record.model, len(run.corpus)) for run in extended] == [
         ("always-none", 40),

@@ -172,9 +172,7 @@ def assert_refused(path: Path, message: str) -> None:
         (b'{"record": {"model": "m"}, "identity": "x"}\n', "line 1: .*name: Field required"),
     ],
 )
-def test_other_files_are_refused_and_not_changed(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_other_files_are_refused_unchanged(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "j.jsonl"
     path.write_bytes(content)
     assert_refused(path, message)
@@ -202,9 +200,7 @@ def test_other_files_are_refused_and_not_changed(
         ('"max_new_tokens": 4', '"max_new_tokens": 5', "does not match its identity"),
     ],
 )
-def test_an_edited_line_is_refused_with_its_number(
-    tmp_path: Path, old: str, new: str, message: str
-) -> None:
+def test_an_edited_line_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "j.jsonl"
     with Journal.open(path, make_record(max_cost=1.0)) as journal:
         journal.append(make_prediction(answer="Alert_ongoing.", mask=1))

@@ -40,9 +40,7 @@ def mask_by_position(names: list[str]) -> int:
         ("confirm_DV_past\nReason: `confirm_DV_past`, as it is over.", DV, True),
     ],
 )
-def test_valid_answers_are_parsed_and_cleaning_is_reported(
-    text: str, mask: int, cleaned: bool
-) -> None:
+def test_valid_answers_are_parsed_and_cleaning_noted(text: str, mask: int, cleaned: bool) -> None:
     assert read_answer(text) == (Outcome.OK, mask)
     assert needs_cleaning(text) is cleaned
 
@@ -190,9 +188,7 @@ def test_a_simple_parser_of_words_agrees(parts: list[str]) -> None:
     lead=st.sampled_from(["", "Answer: ", "```\n", "none\nReason: so\n"]),
     more=st.text(alphabet=st.sampled_from("\r\n; alert_pson.`B")),
 )
-def test_an_answer_that_is_not_cut_stays_unparsed_after_any_text(
-    lines: list[str], lead: str, more: str
-) -> None:
+def test_an_answer_that_is_not_cut_stays_unparsed(lines: list[str], lead: str, more: str) -> None:
     text = lead + "\n".join(lines) + "\n" + more
     for end in range(len(text) + 1):
         if not is_cut(text[:end]):

@@ -76,9 +76,7 @@ PRICES = "output: 1, date: 2026-01-01, source: s}}"
         ("a: {name: A}\nb: {name: B}\na: {name: C}\n", r"'a' appears twice .line 3"),
     ],
 )
-def test_an_invalid_registry_is_refused_with_the_field(
-    tmp_path: Path, text: str, message: str
-) -> None:
+def test_an_invalid_registry_is_refused_by_field(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "models.yml"
     path.write_text(text)
     with pytest.raises(RegistryError, match=message) as error:

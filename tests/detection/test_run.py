@@ -148,9 +148,7 @@ def test_files_of_the_same_name_never_share_a_journal_and_an_edited_file_resumes
     assert load_predictions(path, edited).ok.all()
 
 
-def test_a_sample_is_recorded_with_the_ids_of_the_corpus(
-    always_none: Model, tmp_path: Path
-) -> None:
+def test_a_sample_is_recorded_with_ids_of_the_corpus(always_none: Model, tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
     file.write_text(
         "dialogue_id,turn_id,text,labels,timing\ntalk/1,0,User: Hm.,none,late\n"
@@ -165,9 +163,7 @@ def test_a_sample_is_recorded_with_the_ids_of_the_corpus(
     assert [d.id for d in load_predictions(path, corpus, partial=True).corpus] == chosen
 
 
-def test_journals_of_other_runs_and_corpora_do_not_mix(
-    corpus: Corpus, always_none: Model, tmp_path: Path
-) -> None:
+def test_different_journals_do_not_mix(corpus: Corpus, always_none: Model, tmp_path: Path) -> None:
     paths = [run(always_none, corpus, out=tmp_path, history=h) for h in ("self", "gold")]
     assert [p.name for p in paths] == ["always-none.jsonl", "always-none.history-gold.jsonl"]
     with pytest.raises(JournalError, match="belongs to another run"):
@@ -211,7 +207,7 @@ REMOTE = Model.model_validate(
 AGREE: Consent = lambda _: True  # noqa: E731
 
 
-def test_text_is_sent_only_after_consent(
+def test_text_needs_consent(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = install_engine(monkeypatch)

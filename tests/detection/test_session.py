@@ -62,7 +62,7 @@ def test_a_prompt_has_the_history_with_the_models_own_tags(corpus: Corpus) -> No
         ("none", []),
     ],
 )
-def test_the_tags_in_the_history_follow_the_setting(
+def test_tags_in_the_history_are_a_setting(
     corpus: Corpus, history: History, lines: list[str]
 ) -> None:
     session = Session(corpus.dialogues[0], TEMPLATE, history)
@@ -71,9 +71,7 @@ def test_the_tags_in_the_history_follow_the_setting(
 
 
 @pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.FAILED, Outcome.UNPARSED, None])
-def test_unusable_answers_count_as_none_in_the_history(
-    corpus: Corpus, outcome: Outcome | None
-) -> None:
+def test_unusable_answers_are_none_in_the_history(corpus: Corpus, outcome: Outcome | None) -> None:
     session = Session(corpus.dialogues[0], TEMPLATE)
     text = "confirm_SH_past" if outcome else "I would say self-harm."
     prediction = session.answer(Answer(text, outcome, reason="why"))
@@ -207,9 +205,7 @@ def test_a_resumed_session_has_the_prompts_of_an_uninterrupted_one(
     ),
 )
 @settings(max_examples=30)
-def test_the_blocks_of_a_prompt_join_to_it_and_are_reused_by_the_next(
-    answers: list[str], template: str
-) -> None:
+def test_the_blocks_of_a_prompt_are_reused_by_the_next(answers: list[str], template: str) -> None:
     rows = [(who, f"Words {i}.", "none") for i in range(5) for who in ("Listener", "User")]
     prompts = answer_all(Session(make_dialogue(0, rows), parse_template("t", template)), answers)
     for prompt in prompts:

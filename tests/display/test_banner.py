@@ -55,9 +55,7 @@ def test_only_the_surrogate_has_a_notice(corpus: Corpus) -> None:
     assert "simulated" not in repr(banner(corpus=surrogate))
 
 
-def test_the_books_corpus_is_chosen_by_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_sets_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for file in ("data/surrogate/test.parquet", "data/surrogate/meta.parquet", "mine.csv"):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()

@@ -64,9 +64,7 @@ def test_a_continued_utterance_is_shown_as_one_turn(examples: Examples) -> None:
     assert [found["value"] for found in page.all("li")] == [str(n) for n in range(1, 9)]
 
 
-def test_a_labelled_turn_names_earlier_labels_of_the_dialogue(
-    corpus: Corpus, runs: list[Predictions]
-) -> None:
+def test_a_labelled_turn_names_earlier_labels(corpus: Corpus, runs: list[Predictions]) -> None:
     count = 0
     for place, dialogue in enumerate(corpus):
         page = Markup(excerpt(corpus, runs, ("A", place, 0, 8))._repr_html_())
@@ -80,7 +78,7 @@ def test_a_labelled_turn_names_earlier_labels_of_the_dialogue(
     assert count
 
 
-def test_unparsed_answers_and_turns_outside_a_sample_are_distinguished(
+def test_unparsed_answers_and_unasked_turns_are_distinguished(
     corpus: Corpus, runs: list[Predictions]
 ) -> None:
     # User turns 0 and 10 are unparsed: the first of dialogue 0 and the third of dialogue 2.

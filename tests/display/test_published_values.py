@@ -34,7 +34,7 @@ def lines(name: str) -> list[dict[str, str]]:
         ("annotation.team{team}_{kind}_jaccard", r"annotation\.team\w+_jaccard_\w+", 4),
     ],
 )
-def test_every_published_number_is_in_frames_and_tables(
+def test_every_published_number_is_in_a_frame_and_table(
     pattern: str, form: str, ranges: int
 ) -> None:
     frame = published_frame(pattern)

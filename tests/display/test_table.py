@@ -122,7 +122,7 @@ def test_only_values_with_the_same_signature_are_compared(
         ([math.inf, 0.1, 0.2], {"20.0"}),
     ],
 )
-def test_the_best_value_is_marked_as_rounded_and_only_if_values_differ(
+def test_the_best_value_is_marked_if_rounded_values_differ(
     values: list[float], best: set[str]
 ) -> None:
     frame = pd.DataFrame({"system": range(len(values)), "score": "s", "value": values})

@@ -75,7 +75,7 @@ def _mask_of(answer: str) -> int:
     return sum(BITS[name] for name in answer.split("; ") if name != "none")
 
 
-def test_a_damaged_journal_is_valid_or_refused(
+def test_a_damaged_journal_is_valid_or_fails(
     corpus: Corpus, journal: bytes, tmp_path: Path
 ) -> None:
     path = tmp_path / "j.jsonl"

@@ -220,11 +220,7 @@ def annotations(file: Path) -> Path:
 
 @each_notebook
 def test_a_notebook_runs_on_a_small_file(
-    path: Path,
-    file: Path,
-    annotations: Path,
-    runs_folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    path: Path, file: Path, annotations: Path, runs_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paths, "RUNS", runs_folder)
     values: dict[str, Any] = {

@@ -33,7 +33,7 @@ def test_the_guide_has_three_examples() -> None:
 
 
 @pytest.mark.parametrize("title", SECTIONS)
-def test_an_example_of_the_guide_runs_as_printed(
+def test_an_example_runs_as_printed(
     title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = SECTIONS[title]

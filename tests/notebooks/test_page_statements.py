@@ -59,9 +59,7 @@ def test_runs_with_the_same_labels_are_one_system(systems: list[Predictions]) ->
 
 
 @pytest.mark.parametrize("page", ["results", "timing"])
-def test_a_page_has_one_row_or_line_per_system(
-    page: str, systems: list[Predictions], corpus: Corpus
-) -> None:
+def test_equal_systems_share_a_row(page: str, systems: list[Predictions], corpus: Corpus) -> None:
     shown = show_page(page, {"draws": 20}, corpus, systems)
     text = " ".join(
         f"{item!r} {item.frame.to_csv()}" if isinstance(item, Table) else repr(item)
@@ -118,7 +116,7 @@ def test_the_stated_chi_square_test_of_scenarios_is_exact() -> None:
     assert f"(chi-square {2 * half:.1f}, p = {exact:.3f})".replace("0.0", ".0") in page
 
 
-def test_the_home_page_states_facts_about_the_papers_numbers(
+def test_the_home_page_has_facts_about_the_paper(
     systems: list[Predictions], corpus: Corpus
 ) -> None:
     shown = show_page("home", {"draws": 20, "baseline": "half"}, corpus, systems)
@@ -154,7 +152,7 @@ def test_the_home_page_states_facts_about_the_papers_numbers(
     assert "Claude" in theirs
 
 
-def test_gold_labels_with_unusable_answers_do_not_count_as_confused(
+def test_labels_with_unusable_answers_are_not_confused(
     systems: list[Predictions], corpus: Corpus
 ) -> None:
     # Every third answer is unusable; all others are correct.

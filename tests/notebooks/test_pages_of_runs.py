@@ -47,7 +47,7 @@ def groups(table: Table) -> dict[str, list[str]]:
     return found
 
 
-def test_results_over_different_dialogues_are_ranked_separately(
+def test_subsets_of_dialogues_are_ranked_separately(
     runs: list[Predictions], tables: Tables
 ) -> None:
     board, turn, dialogue, confirm = tables("results", runs)[:4]
@@ -99,9 +99,7 @@ def test_published_values_are_in_separate_tables(
         assert not any(cell.best for row in table.rows for cell in row)
 
 
-def test_a_sample_is_excluded_from_the_best_values_of_labels(
-    runs: list[Predictions], tables: Tables
-) -> None:
+def test_a_sample_is_never_best_for_a_label(runs: list[Predictions], tables: Tables) -> None:
     table, published, coverage = tables("per-label", runs)
     assert "Wilson, used here" in coverage.titles
     titles = table.titles

@@ -88,10 +88,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path
     ],
 )
 def test_a_page_is_built_and_explains_missing_results(
-    page: str,
-    name: str,
-    made: Callable[[str], tuple[Path, Path]],
-    monkeypatch: pytest.MonkeyPatch,
+    page: str, name: str, made: Callable[[str], tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus, runs = made(name)
     monkeypatch.setattr(paths, "RUNS", runs)

@@ -52,9 +52,7 @@ def test_values_must_match_the_slots() -> None:
     history=st.text(alphabet="{}historycurrent_turn \\", min_size=1),
     current=st.text(alphabet="{}historycurrent_turn \\"),
 )
-def test_filling_is_plain_concatenation(
-    before: str, between: str, history: str, current: str
-) -> None:
+def test_filling_is_concatenation(before: str, between: str, history: str, current: str) -> None:
     while re.search(r"\{[ab]+\}", before + "\n" + between):
         before, between = (re.sub(r"\{[ab]+\}", "", part) for part in (before, between))
     template = parse_template("t", f"{before}{{history}}{between}{{current_turn}}")
@@ -63,9 +61,7 @@ def test_filling_is_plain_concatenation(
     assert filled[: template.static] == before
 
 
-def test_a_template_is_found_by_name_and_a_wrong_name_lists_all(
-    own_prompts: Path,
-) -> None:
+def test_a_template_is_found_by_name_and_a_wrong_name_lists_all(own_prompts: Path) -> None:
     (own_prompts / "mine.txt").write_text("Hi {history}\n{current_turn}\n")
     assert load_template("mine").text == "Hi {history}\n{current_turn}"
     with pytest.raises(

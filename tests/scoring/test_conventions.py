@@ -31,9 +31,7 @@ def aligned(corpus: Corpus, orphans: Orphans, predicted: Sequence[int] = ()) -> 
 
 @settings(deadline=None, max_examples=20)
 @given(corpora)
-def test_attached_orphans_are_on_the_turns_that_a_loop_selects(
-    dialogues: list[list[tuple[str, int]]],
-) -> None:
+def test_attached_orphans_equal_those_of_a_loop(dialogues: list[list[tuple[str, int]]]) -> None:
     corpus = make_corpus(dialogues)
     expected = []
     for rows in corpus.dialogues:
@@ -53,7 +51,7 @@ def test_attached_orphans_are_on_the_turns_that_a_loop_selects(
 
 @settings(deadline=None, max_examples=20)
 @given(corpora, st.integers(0, 99))
-def test_counted_orphans_are_false_negatives_on_extra_rows(
+def test_counted_orphans_are_false_negatives(
     dialogues: list[list[tuple[str, int]]], seed: int
 ) -> None:
     corpus = make_corpus(dialogues)

@@ -75,9 +75,7 @@ def by_sets(
 
 @settings(deadline=None, max_examples=50)
 @given(rows, st.sampled_from(LEVELS), conventions)
-def test_counts_equal_those_of_python_sets(
-    found: list[Unit], level: Level, chosen: Conventions
-) -> None:
+def test_counts_equal_python_sets(found: list[Unit], level: Level, chosen: Conventions) -> None:
     tallies, sets = by_sets(found, 7, level, chosen)
     dialogue_of, gold, predicted, answered = list(zip(*found, strict=True)) or [[]] * 4
     result = counted(

@@ -65,9 +65,7 @@ def test_possible_counts_equal_an_exhaustive_search(
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 300), st.integers(0, 10_000))
-def test_a_total_is_possible_if_a_share_rounds_to_the_printed_value(
-    total: int, hundredths: int
-) -> None:
+def test_a_total_is_possible_if_a_share_rounds_to_the_value(total: int, hundredths: int) -> None:
     stated = percent(f"{hundredths / 100:.2f}")
     assert (possible_totals(stated, [total]) == [total]) == any(
         rounds_to(part, total, stated) for part in range(total + 1)

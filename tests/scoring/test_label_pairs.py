@@ -91,9 +91,7 @@ def test_temporal_swaps_are_preferred_to_wrong_types_and_these_to_wrong_stages()
         ([(0, SHP), (SHO, SHO)], ["unfounded"]),
     ],
 )
-def test_worked_errors_have_their_categories(
-    turns: list[tuple[int, int]], categories: list[str]
-) -> None:
+def test_categories_of_worked_errors(turns: list[tuple[int, int]], categories: list[str]) -> None:
     # Neighbouring dialogues with the same labels must not matter.
     other = [(SHO | SHP, SHO | SHP)]
     pairs = label_pairs(run_of([other, turns, other]))

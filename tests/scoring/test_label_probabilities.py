@@ -144,7 +144,5 @@ def test_shares_are_relative_to_the_branches_even_if_all_are_unlikely() -> None:
         ([logs(none=0.5, alert=0.2, confirm=0.3)], "something else"),
     ],
 )
-def test_forks_that_do_not_match_the_answer_give_none(
-    forks: list[dict[str, float]], answer: str
-) -> None:
+def test_forks_must_match_the_answer(forks: list[dict[str, float]], answer: str) -> None:
     assert slot_probabilities(forks, answer) is None

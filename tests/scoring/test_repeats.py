@@ -35,9 +35,7 @@ def noisy(corpus: Corpus, make_run: MakeRun, seed: int) -> Predictions:
     return make_run("noisy", masks.astype(np.uint16))
 
 
-def test_mean_deviation_and_margin_equal_those_of_single_evaluations(
-    corpus: Corpus, make_run: MakeRun
-) -> None:
+def test_the_spread_equals_that_of_single_evaluations(corpus: Corpus, make_run: MakeRun) -> None:
     repeats = [noisy(corpus, make_run, seed) for seed in range(3)]
     found = run_spread({"noisy": repeats}, draws=200).set_index("level")
     for level in ("turn", "dialogue", "confirm"):
@@ -59,7 +57,7 @@ def test_runs_over_other_dialogues_are_refused(corpus: Corpus, make_run: MakeRun
             run_spread({"noisy": repeats})
 
 
-def test_repeats_are_found_by_system_and_seed(
+def test_repeated_runs_are_found(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")

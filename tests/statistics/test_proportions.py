@@ -15,7 +15,7 @@ from cradle_lib.statistics.proportions import wilson, wilson_f1
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(0, 20))
-def test_with_one_occurrence_per_dialogue_the_interval_equals_statsmodels(
+def test_independent_occurrences_have_the_interval_of_statsmodels(
     right: list[bool], without: int
 ) -> None:
     hits = np.array([*right, *[False] * without], dtype=int)

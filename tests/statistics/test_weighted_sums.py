@@ -30,9 +30,7 @@ def drawn(rows: NDArray[np.generic], draws: int, seed: int) -> NDArray[np.float6
 
 @settings(deadline=None, max_examples=100)
 @given(rows, scale, st.integers(0, 99))
-def test_weighted_sums_equal_sums_over_drawn_dialogues(
-    rows: NDArray[np.int64], scale: int, seed: int
-) -> None:
+def test_weighted_sums_equal_plain_sums(rows: NDArray[np.int64], scale: int, seed: int) -> None:
     n = len(rows)
     found = drawn(rows * scale, 8, seed)
     block = draw_weights(np.random.default_rng(seed), 8, n)

@@ -46,9 +46,7 @@ def annotation_value(key: str) -> float:
     return published(f"annotation.{key}")
 
 
-def test_adjudicating_gives_exactly_the_shipped_gold(
-    result: Adjudication, surrogate: Corpus
-) -> None:
+def test_adjudication_gives_the_shipped_gold(result: Adjudication, surrogate: Corpus) -> None:
     assert result.corpus().fingerprint == surrogate.fingerprint
 
 

@@ -99,7 +99,7 @@ def after(seconds: float, reply: Any = None) -> Handler:
 # ---- How many calls, and when --------------------------------------------------------
 
 
-def test_the_first_call_is_alone_and_the_limit_of_calls_in_flight_holds(
+def test_the_first_call_is_alone_and_concurrency_is_limited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     start = ServiceRun(monkeypatch, lambda n: after(1.0), dialogues=10, turns=3, concurrency=5)
@@ -130,9 +130,7 @@ def test_an_overloaded_service_answers_every_question(monkeypatch: pytest.Monkey
     assert 200 / capacity <= service.seconds <= 1.5 * 200 / capacity
 
 
-def test_no_call_starts_before_the_retry_after_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_call_starts_before_the_retry_after_time(monkeypatch: pytest.MonkeyPatch) -> None:
     wait = error(429, headers={"retry-after": "30"})
     handler = lambda n: after(1.0, wait if n == 20 else None)  # noqa: E731
     start = ServiceRun(monkeypatch, handler, dialogues=10, concurrency=4)
@@ -176,9 +174,7 @@ def test_retry_after_times_are_bounded(
     assert start.made == []
 
 
-def test_a_port_where_nothing_listens_stops_the_run_within_seconds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_unreachable_port_stops_the_run_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     start = ServiceRun(monkeypatch, lambda n: refuse, concurrency=64)
     unreachable = "Tested: 127.0.0.1:9 can't be reached: refused."
     assert start.error.startswith(
@@ -188,9 +184,7 @@ def test_a_port_where_nothing_listens_stops_the_run_within_seconds(
     assert (start.service.most_in_flight, start.made) == (1, [])
 
 
-def test_no_question_fails_while_a_server_is_unreachable_for_90_s(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_question_fails_in_90_s_without_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     call_times: list[float] = []
 
     def handler(number: int) -> Handler:
@@ -206,9 +200,7 @@ def test_no_question_fails_while_a_server_is_unreachable_for_90_s(
 # ---- Stopping ------------------------------------------------------------------------
 
 
-def test_a_stopped_run_keeps_the_answers_of_calls_in_flight_and_starts_no_more(
-    service: FaultServer,
-) -> None:
+def test_a_stopped_run_keeps_the_answers_in_flight(service: FaultServer) -> None:
     corpus, made = long_corpus(20, 3), list[Prediction]()
     name = service.add(lambda n: chat())
     engine = make_remote(make_model("openai", f"{service.url}/{name}"), concurrency=4)
@@ -255,9 +247,7 @@ def interrupt() -> Iterator[Callable[[], None]]:
     signal.signal(signal.SIGINT, before)
 
 
-def test_a_second_ctrl_c_cancels_the_calls_in_flight(
-    service: FaultServer, interrupt: Callable[[], None]
-) -> None:
+def test_a_second_ctrl_c_cancels_calls(service: FaultServer, interrupt: Callable[[], None]) -> None:
     made: list[Prediction] = []
     lost: list[Prediction] = []
 

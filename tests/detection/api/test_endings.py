@@ -50,7 +50,7 @@ def test_only_an_answer_with_a_known_ending_counts(engine: str, service: FaultSe
 
 
 @pytest.mark.parametrize(("engine", "absent"), [("openai", False), ("anthropic", True)])
-def test_a_missing_ending_is_accepted_reported_once_and_recorded(
+def test_a_missing_ending_is_accepted_and_recorded(
     engine: str, absent: bool, service: FaultServer
 ) -> None:
     def reply(attempt: int) -> Reply:
@@ -82,7 +82,7 @@ def prompt_tokens(service: FaultServer, model: Model) -> list[int]:
 @pytest.mark.parametrize("engine", SDKS)
 # Number of prompts that fit, and spare tokens of the context beyond the last of them.
 @pytest.mark.parametrize(("complete", "beyond"), [(4, 0), (3, 0), (2, 1), (1, 2)])
-def test_an_answer_to_a_truncated_prompt_fails(
+def test_truncated_prompts_fail(
     engine: str, complete: int, beyond: int, service: FaultServer
 ) -> None:
     model = make_model(engine, f"{service.url}/{service.add(lambda n: GOOD[engine]())}")
@@ -98,9 +98,7 @@ def test_an_answer_to_a_truncated_prompt_fails(
 
 
 @pytest.mark.parametrize("engine", SDKS)
-def test_a_truncated_first_prompt_is_detected_by_its_length(
-    engine: str, service: FaultServer
-) -> None:
+def test_a_truncated_first_prompt_is_detected(engine: str, service: FaultServer) -> None:
     service.context = 12
     name = service.add(lambda n: GOOD[engine]())
     dialogue = make_corpus([[("User", 40 * "and then ", "none")]])
@@ -110,9 +108,7 @@ def test_a_truncated_first_prompt_is_detected_by_its_length(
     assert [prediction.outcome for prediction in found] == [Outcome.FAILED]
 
 
-def test_token_counts_are_compared_only_with_those_of_a_prefix(
-    service: FaultServer,
-) -> None:
+def test_token_counts_are_compared_only_with_those_of_a_prefix(service: FaultServer) -> None:
     remote = make_remote(make_model("openai", f"{service.url}/{service.add(lambda n: chat())}"))
     # Prompts that do not extend each other: a shorter one, and a longer one with fewer tokens.
     for text, tokens in ((400 * "a ", 400), (100 * "a ", 90), (105 * "aa ", 80)):
@@ -121,9 +117,7 @@ def test_token_counts_are_compared_only_with_those_of_a_prefix(
         assert answer.outcome is None
 
 
-def test_a_change_of_the_served_model_is_reported_once(
-    service: FaultServer, tmp_path: Path
-) -> None:
+def test_a_change_of_served_model_is_reported_once(service: FaultServer, tmp_path: Path) -> None:
     names = ["a", "a", "b", "c", "b", "b"]
 
     def reply(attempt: int) -> Reply:

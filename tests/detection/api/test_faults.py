@@ -138,7 +138,7 @@ def test_a_permanent_fault_stops_the_run_immediately(engine: str, service: Fault
 
 
 @pytest.mark.parametrize(("engine", "reply"), [("openai", None), ("anthropic", DRIBBLE)])
-def test_a_call_ends_at_the_deadline(
+def test_a_call_ends_at_its_deadline(
     engine: str, reply: Reply | None, service: FaultServer
 ) -> None:
     policy = RetryPolicy(attempts=2, deadline=0.5, base=0.0)

@@ -44,7 +44,7 @@ def remote_model(engine: str, url: str = "http://service.invalid") -> Model:
     return Model.model_validate(make_model(engine, "http://127.0.0.1:9").model_dump() | fields)
 
 
-def test_local_addresses_bypass_the_proxy(
+def test_local_addresses_use_no_proxy(
     engine: str, proxy: FaultServer, service: FaultServer
 ) -> None:
     name = service.add(lambda n: GOOD[engine]())
@@ -55,9 +55,7 @@ def test_local_addresses_bypass_the_proxy(
 
 # The SDK's transport warns about the user and password of a proxy.
 @pytest.mark.filterwarnings("ignore:.*is deprecated and will be removed:DeprecationWarning")
-def test_the_consent_question_names_the_proxy(
-    engine: str, proxy: FaultServer, tmp_path: Path
-) -> None:
+def test_the_consent_names_the_proxy(engine: str, proxy: FaultServer, tmp_path: Path) -> None:
     questions: list[str] = []
 
     def agree(question: str) -> bool:
@@ -92,9 +90,7 @@ def test_private_addresses_and_no_proxy_bypass_the_proxy(monkeypatch: pytest.Mon
         assert make_remote(model).base.startswith(f"https://{host}")
 
 
-def test_an_unsupported_proxy_is_refused_before_anything_is_sent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_unsupported_proxy_is_refused_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("all_proxy", "socks5://me:secret-word@proxy.example:1080")
     with pytest.raises(EngineError, match=r"socks5://proxy\.example:1080, is neither an") as fault:
         make_remote(remote_model("openai"))

@@ -21,9 +21,7 @@ pytestmark = pytest.mark.usefixtures("api")
 
 
 @pytest.mark.parametrize("engine", SDKS)
-def test_a_request_has_the_prompt_and_the_decoding_settings(
-    engine: str, service: FaultServer
-) -> None:
+def test_a_request_has_prompt_and_decoding_settings(engine: str, service: FaultServer) -> None:
     name = service.add(lambda n: GOOD[engine]())
     ask(make_model(engine, f"{service.url}/{name}", temperature=0.0, seed=3))
     ask(make_model(engine, f"{service.url}/{name}"))

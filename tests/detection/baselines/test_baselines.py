@@ -56,9 +56,7 @@ def keyword() -> Keyword:
         ("", "none"),
     ],
 )
-def test_disclosures_are_found_and_idioms_and_negations_are_not(
-    keyword: Keyword, text: str, labels: str
-) -> None:
+def test_disclosures_are_found_and_idioms_are_not(keyword: Keyword, text: str, labels: str) -> None:
     assert format_mask(keyword.find(text)) == labels
 
 

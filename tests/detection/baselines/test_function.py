@@ -46,7 +46,7 @@ def test_a_function_gets_the_prompt_and_runs_like_any_model(corpus: Corpus) -> N
     assert len(seen) == asked
 
 
-def test_a_changed_function_or_version_is_run_again(
+def test_a_changed_function_is_run_again(
     corpus: Corpus, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = run_model(lambda prompt: "none", corpus, name="One")
@@ -130,9 +130,7 @@ def test_a_spec_becomes_a_registry_entry() -> None:
         ("nobody", {}, "no model 'nobody' in the registry"),
     ],
 )
-def test_an_invalid_spec_is_refused_in_one_line(
-    spec: str, settings: dict[str, object], message: str
-) -> None:
+def test_an_invalid_spec_is_refused(spec: str, settings: dict[str, object], message: str) -> None:
     with pytest.raises(RegistryError, match=message) as error:
         resolve(spec, **settings)  # type: ignore[arg-type]
     assert "\n" not in str(error.value)

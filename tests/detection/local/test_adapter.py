@@ -141,7 +141,7 @@ def error_of(model: Model) -> str:
         lora(alora_invocation_tokens=[5, 6]),
     ],
 )
-def test_adapters_that_change_more_than_layers_are_refused(
+def test_other_kinds_of_adapters_are_refused(
     tied: Path, tmp_path: Path, config: PeftConfig
 ) -> None:
     folder = make_adapter(tied, tmp_path / "adapter", config)
@@ -170,7 +170,7 @@ def test_an_adapter_with_missing_or_extra_tensors_is_refused(
     assert f"no layer for {odd}" in error_of(model_of(bases[kind], folder))
 
 
-def test_damaged_weights_and_another_base_are_refused(
+def test_damaged_weights_and_other_bases_are_refused(
     bases: dict[str, Path], tmp_path: Path
 ) -> None:
     tied = bases["tied"]

@@ -186,7 +186,7 @@ def test_a_run_resumed_on_another_day_keeps_the_first_date(
     assert later.identity != record.identity
 
 
-def test_a_configured_date_is_in_the_prompt(
+def test_the_date_can_be_set(
     dated: Path, corpus: Corpus, tmp_path: Path, prompts: list[str]
 ) -> None:
     (dated / "chat_template.jinja").write_text(PRINTING["llama-3.2"][0] + CHAT)

@@ -150,9 +150,7 @@ def test_the_message_without_a_network_says_what_to_do(
     ("name", "words"),
     [(embedded.NAME, "Pin these"), ("other", "only embedded:SmolLM2-135M-Instruct")],
 )
-def test_other_checksums_and_unknown_weights_are_refused(
-    tmp_path: Path, name: str, words: str
-) -> None:
+def test_wrong_checksums_and_weights_are_refused(tmp_path: Path, name: str, words: str) -> None:
     changes = {"weights": f"embedded:{name}", "revision": "sha256:" + "0" * 64}
     with pytest.raises(EngineError, match=words):
         load_local(make_model(tmp_path).model_copy(update=changes), Options())

@@ -98,7 +98,7 @@ def test_every_source_of_an_end_token_is_used(
     assert local.chat.training_end(local.ends) == (END if source == "template" else 0)
 
 
-def test_a_trained_model_stops_at_the_end_token_of_training(
+def test_a_trained_model_stops_at_its_end_token(
     weights: Path, asked: Corpus, tmp_path: Path
 ) -> None:
     folder = variant(weights, tmp_path / "model", "tokenizer")
@@ -114,9 +114,7 @@ def test_a_trained_model_stops_at_the_end_token_of_training(
         assert [(p.answer, p.tokens_out) for p in answers] == [("none", n) for n in lengths]
 
 
-def test_training_needs_a_base_with_an_end_token(
-    weights: Path, asked: Corpus, tmp_path: Path
-) -> None:
+def test_training_needs_an_end_token(weights: Path, asked: Corpus, tmp_path: Path) -> None:
     folder = shutil.copytree(weights, tmp_path / "model")
     (folder / "chat_template.jinja").write_text(CHAT.replace("<|end|>{% endfor", "{% endfor"))
     for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
@@ -148,9 +146,7 @@ def test_the_channel_token_of_gpt_oss_does_not_end_an_answer(writer: Path, tmp_p
     assert load_local(make_model(folder), Options()).ends == {2}
 
 
-def test_a_token_without_a_source_does_not_end_an_answer(
-    writer: Path, asked: Corpus, tmp_path: Path
-) -> None:
+def test_other_tokens_do_not_end_an_answer(writer: Path, asked: Corpus, tmp_path: Path) -> None:
     model = make_model(variant(writer, tmp_path / "model", "none of them"))
     answers = read_journal(run(model, asked, out=tmp_path / "runs"))[1]
     assert all(p.answer.startswith("none<|final|>Listener") for p in answers)

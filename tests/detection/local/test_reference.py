@@ -39,7 +39,7 @@ def plain_greedy(lm: Any, ids: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize("chat", [True, False])
-def test_answers_equal_those_of_a_plain_loop(
+def test_answers_equal_a_plain_loop(
     corpus: Corpus, weights: Path, tmp_path: Path, chat: bool
 ) -> None:
     folder = weights if chat else make_weights(tmp_path / "plain", chat=None)

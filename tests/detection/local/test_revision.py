@@ -39,9 +39,7 @@ def of_hub(name: str | None, weights: str = "lab/tiny") -> Model:
     return make_model(Path(), "wave").model_copy(update={"weights": weights, "revision": name})
 
 
-def test_a_resumed_run_uses_its_commit_if_the_branch_has_moved(
-    refs: Path, corpus: Corpus, tmp_path: Path
-) -> None:
+def test_a_resumed_run_uses_its_recorded_commit(refs: Path, corpus: Corpus, tmp_path: Path) -> None:
     path = run(of_hub(None), corpus, out=tmp_path / "runs", limit=1)
     assert read_journal(path)[0].revision == NEW
     (refs / "main").write_text(OLD)

@@ -144,9 +144,7 @@ def test_changed_scores_are_reported_with_their_names(made: Path, corpus: Corpus
 @pytest.mark.parametrize(
     "change", [{"levels": {"turn": {"scores": ["x"]}}}, {"draws": 1_000_000_000_000}]
 )
-def test_impossible_scores_are_reported_as_scores(
-    change: dict[str, Any], made: Path, corpus: Corpus
-) -> None:
+def test_impossible_scores_are_reported(change: dict[str, Any], made: Path, corpus: Corpus) -> None:
     edited = changed(made, "scores.json", lambda old: json.dumps(json.loads(old) | change).encode())
     assert kinds(edited, corpus) == {"score"}
 
@@ -157,7 +155,7 @@ def _zip(path: Path, *entries: tuple[str, bytes]) -> None:
             archive.writestr(name, content)
 
 
-def test_invalid_bundles_are_refused_in_one_line(
+def test_invalid_bundles_are_refused(
     tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "text.zip").write_text("no archive")

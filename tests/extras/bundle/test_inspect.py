@@ -73,9 +73,7 @@ def expected(journal: Path, corpus: Corpus) -> dict[str, float]:
     }
 
 
-def test_scores_of_inspect_equal_those_of_the_same_answers(
-    journal: Path, corpus: Corpus, tmp_path: Path
-) -> None:
+def test_scores_equal_those_of_the_run(journal: Path, corpus: Corpus, tmp_path: Path) -> None:
     # A prompt that differs from that of `cradle infer` raises KeyError.
     answers = prompts_of(journal, corpus)
     log = evaluate_with(answers.__getitem__, corpus, tmp_path)
@@ -91,9 +89,7 @@ def test_scores_of_inspect_equal_those_of_the_same_answers(
 
 
 @pytest.mark.parametrize("ending", ["eval", "json"])
-def test_a_run_is_exported_as_a_log(
-    ending: str, journal: Path, corpus: Corpus, tmp_path: Path
-) -> None:
+def test_a_run_becomes_a_log(ending: str, journal: Path, corpus: Corpus, tmp_path: Path) -> None:
     from inspect_ai.log import read_eval_log
 
     log = tmp_path / f"run.{ending}"

@@ -23,9 +23,7 @@ OPTIONS = ["--model", "keyword", "--set", "limit=4", "--out"]
 KEYWORD = ["infer", *OPTIONS]
 
 
-def test_separate_shards_are_joined_and_different_divisions_are_refused(
-    tmp_path: Path,
-) -> None:
+def test_separate_shards_are_joined_and_different_divisions_are_refused(tmp_path: Path) -> None:
     assert invoke(*KEYWORD, tmp_path / "one").exit_code == 0
     assert invoke(*KEYWORD, tmp_path, "--shard", "1/2").exit_code == 0
     refused = invoke("cluster", "local", "--shards", "3", *OPTIONS, tmp_path)
@@ -62,9 +60,7 @@ def test_incompatible_options_are_refused(tmp_path: Path, words: list[str], mess
     assert "--modle" in mistyped.output
 
 
-def test_missing_slurm_and_its_own_error_messages_are_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_of_slurm_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     words = ["cluster", "slurm", "--shards", "2", "--sbatch", "account=theirs"]
     refused = invoke(*words, *OPTIONS, tmp_path / "runs")
@@ -151,9 +147,7 @@ def test_a_job_that_dies_is_submitted_again_once(
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(28, "No space")])
-def test_any_exception_interrupts_the_jobs(
-    problem: BaseException, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exceptions_interrupt_jobs(problem: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
     cluster = Scripted({0: [FINE], 1: [problem]})
     with pytest.raises(type(problem)):
@@ -184,9 +178,7 @@ class InProcess(Local):
         return {n: self.ends[n] for n in indices}
 
 
-def test_ctrl_c_keeps_answers_and_the_same_command_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_can_be_resumed_after_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with GatedServer(1) as server:
         served = ["--model", "openai:m", "--set", f"base_url={server.url}"]
         served += ["--set", "concurrency=1", "--set", "limit=2", "--out"]

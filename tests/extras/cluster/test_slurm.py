@@ -95,9 +95,7 @@ def test_a_killed_node_loses_no_answer(slurm: Cluster, tmp_path: Path) -> None:
     slurm.start_node("n2")
 
 
-def test_a_start_is_refused_while_jobs_of_a_killed_start_run(
-    slurm: Cluster, tmp_path: Path
-) -> None:
+def test_a_start_is_refused_while_jobs_of_another_run(slurm: Cluster, tmp_path: Path) -> None:
     with GatedServer(5) as server:
         options = [*served(server), "--set", "limit=6", "--shards", "2"]
         first = start_slurm(slurm, *options, "--out", tmp_path)

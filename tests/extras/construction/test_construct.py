@@ -63,9 +63,7 @@ def test_the_phrase_bank_writes_all_posts_and_the_corpus_can_be_loaded(
         assert construct(chosen, kind=kind).corpus.fingerprint == corpus.fingerprint
 
 
-def test_a_service_that_fails_in_every_way_loses_no_plan(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_service_loses_no_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_waiting = RetryPolicy(attempts=4, base=0.0, connect=0.0)
     monkeypatch.setattr(RetryPolicy, "of", classmethod(lambda *_: no_waiting))
     trouble: list[Reply | bytes] = [error(429), error(500), b"", error(529)]

@@ -26,7 +26,7 @@ def posts_of(masks: list[int]) -> list[Post]:
 
 @settings(max_examples=30)
 @given(st.lists(MASKS, min_size=1, max_size=40), st.sampled_from(KINDS), st.integers(0, 9))
-def test_a_plan_has_the_post_s_labels_in_the_window_of_its_phase(
+def test_a_plan_has_the_labels_of_its_post_in_its_window(
     masks: list[int], kind: Kind, seed: int
 ) -> None:
     plans = plan_dialogues(posts_of(masks), kind, seed=seed)
@@ -69,9 +69,7 @@ def test_a_scenario_fits_all_labels() -> None:
         (" confirm SI_passive.ongoing", ""),
     ],
 )
-def test_plans_survive_a_round_trip_and_damaged_rows_are_refused(
-    tmp_path: Path, old: str, new: str
-) -> None:
+def test_plans_survive_a_round_trip_unless_damaged(tmp_path: Path, old: str, new: str) -> None:
     path = tmp_path / "plans.csv"
     plans = plan_dialogues(load_posts())
     path.write_text(plan_text(plans))

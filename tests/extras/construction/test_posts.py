@@ -46,7 +46,7 @@ def test_the_same_posts_are_read_from_each_format(tmp_path: Path, ending: str) -
         ([GOOD, GOOD], "row 1: post a: the id occurs twice"),
     ],
 )
-def test_an_invalid_post_is_refused_with_its_row(
+def test_invalid_posts_are_refused(
     tmp_path: Path, rows: list[dict[str, object]], message: str
 ) -> None:
     with pytest.raises(CorpusError, match=message):

@@ -148,7 +148,7 @@ def test_a_region_may_be_a_part_of_a_turn_with_other_white_space(
     assert read_exports(written(exports), study, corpus).entries == annotations.entries
 
 
-def test_a_corpus_with_other_texts_is_refused(
+def test_other_texts_are_refused(
     exports: Exports, written: Write, study: Study, corpus: Corpus
 ) -> None:
     def with_first(**changes: Any) -> Corpus:

@@ -11,9 +11,7 @@ from cradle_extras.label_studio.interface import CONTROL, HOTKEYS, labelling_con
 from cradle_lib.labels import LABELS
 
 
-def test_label_studio_accepts_configuration_tasks_and_annotations(
-    exports: dict[str, Any],
-) -> None:
+def test_label_studio_accepts_configuration_tasks_and_annotations(exports: dict[str, Any]) -> None:
     sdk = pytest.importorskip("label_studio_sdk.label_interface")
     interface = sdk.LabelInterface(labelling_config())
     interface.validate()

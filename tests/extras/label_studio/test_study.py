@@ -60,7 +60,7 @@ def test_a_study_is_balanced_and_adjudicated_by_the_other_team() -> None:
         ({"1": ("A.x", "B"), "2": ("C", "A x")}, 1, "A.x, A x: teams"),
     ],
 )
-def test_an_impossible_study_is_refused(
+def test_invalid_studies_are_refused(
     teams: dict[str, tuple[str, ...]], rounds: int, message: str
 ) -> None:
     with pytest.raises(CorpusError, match=message):

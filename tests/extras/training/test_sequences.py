@@ -74,7 +74,7 @@ CASES = [("plain", prompt) for prompt in ("split", "brief")] + [
 
 
 @pytest.mark.parametrize(("chat", "prompt"), CASES)
-def test_training_has_the_token_ids_of_inference(
+def test_training_ids_equal_inference_ids(
     corpus: Corpus, tmp_path: Path, chat: str, prompt: str
 ) -> None:
     folder = make_weights(tmp_path / "weights", chat=TEMPLATES[chat], context=100_000)
@@ -95,9 +95,7 @@ def test_training_has_the_token_ids_of_inference(
 
 # A family without sliding windows, and two with, one of them with eager attention.
 @pytest.mark.parametrize("family", ["llama", "gemma3", "gpt-oss"])
-def test_a_tree_has_the_losses_of_separate_turns(
-    corpus: Corpus, tmp_path: Path, family: str
-) -> None:
+def test_a_tree_has_the_losses_of_single_turns(corpus: Corpus, tmp_path: Path, family: str) -> None:
     folder = make_weights(tmp_path / "weights", family=family)
     local = load_local(make_model(folder), Options())
     lm = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()

@@ -95,7 +95,7 @@ def test_all_weights_can_be_trained(weights: Path, corpus: Corpus, tmp_path: Pat
     assert load_predictions(path, corpus).record.weights == str(done.folder)
 
 
-def test_a_stopped_training_resumes_with_the_same_losses(
+def test_a_stopped_training_can_be_resumed(
     trained: Trained, corpus: Corpus, tmp_path: Path
 ) -> None:
     def stop(step: int, *_: object) -> None:
@@ -155,9 +155,7 @@ def test_invalid_corpora_and_bases_are_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_finished_training_is_not_repeated_and_another_recipe_is_refused(
-    trained: Trained, corpus: Corpus
-) -> None:
+def test_a_finished_training_is_not_repeated(trained: Trained, corpus: Corpus) -> None:
     def never(*now: object) -> None:
         raise AssertionError(now)
 
