@@ -13,13 +13,13 @@ function options(name, entries, value) {
 
 const sum = (counts, set) => counts.reduce((total, count, i) => total + (set[i] ? count : 0), 0);
 
-function cellOptions(counts, what) {
-  const of = value => sum(counts, cellSet([value]));
+function cellOptions(counts, noun) {
+  const countOf = value => sum(counts, cellSet([value]));
   const types = [...new Set(model.cells.slice(0, model.none).filter(c => c.startsWith("confirm")).map(c => c.slice(8).replace(/_[a-z]+$/, "")))];
-  return [["", "Anything"], ["any", `Any ${what}`, of("any")], ["none", `No ${what}`, of("none")],
-    ["Stage", [["alert", "alert", of("alert")], ["confirm", "confirm", of("confirm")]]],
-    ["Crisis type", types.map(type => [type, type, of(type)])],
-    ["Label", model.cells.slice(0, model.none).map(cell => [cell, cell, of(cell)])]];
+  return [["", "Anything"], ["any", `Any ${noun}`, countOf("any")], ["none", `No ${noun}`, countOf("none")],
+    ["Stage", [["alert", "alert", countOf("alert")], ["confirm", "confirm", countOf("confirm")]]],
+    ["Crisis type", types.map(type => [type, type, countOf(type)])],
+    ["Label", model.cells.slice(0, model.none).map(cell => [cell, cell, countOf(cell)])]];
 }
 
 const ORDER_NAMES = ["neither", "alert only", "confirm only", "alert, then confirm", "both on one turn", "confirm, then alert"];
@@ -30,28 +30,28 @@ function fillControls() {
   const value = name => (filter[name] ?? []).join(",");
   options("a", model.systems.map(s => [String(s.index), s.name]), String(systems[0]));
   options("b", [["", "No other"], ...model.systems.filter(s => s !== a).map(s => [String(s.index), s.name])], String(systems[1] ?? ""));
-  options("gold", cellOptions(found.facets.gold, "gold label"), value("gold"));
-  options("predicted", cellOptions(found.facets.predicted, "predicted label"), value("predicted"));
-  const of = category => sum(found.facets.category, categorySet([category]));
-  const kinds = [...new Set(Object.values(model.kinds))].map(kind => [words(kind), Object.keys(model.kinds).filter(c => model.kinds[c] === kind).map(c => [c, words(c), of(c)])]);
-  options("category", [["", "Anything"], ["any", "Any error", of("any")], ["right", "No error", of("right")], ...kinds], value("category"));
-  const outcomes = countTurns(found, TURN_TERMS.outcome, model.outcomes.length, turn => a.outcome[turn]);
+  options("gold", cellOptions(result.facets.gold, "gold label"), value("gold"));
+  options("predicted", cellOptions(result.facets.predicted, "predicted label"), value("predicted"));
+  const countOf = category => sum(result.facets.category, categorySet([category]));
+  const kinds = [...new Set(Object.values(model.kinds))].map(kind => [words(kind), Object.keys(model.kinds).filter(c => model.kinds[c] === kind).map(c => [c, words(c), countOf(c)])]);
+  options("category", [["", "Anything"], ["any", "Any error", countOf("any")], ["right", "No error", countOf("right")], ...kinds], value("category"));
+  const outcomes = countTurns(result, TURN_TERMS.outcome, model.outcomes.length, turn => a.outcome[turn]);
   options("outcome", [["", "Anything"], ...model.outcomes.map((name, i) => [name, name, outcomes[i]])], value("outcome"));
   control("both").disabled = !b;
   const comparisons = b ? bothOptions(a, b).filter(([name]) => model.labelled || name === "differ") : [];
   options("both", [["", "Anything"], ...comparisons], bothValue());
-  const wrong = countTurns(found, TURN_TERMS.systems_wrong, model.systems.length + 1, turn => model.wrong[turn]);
+  const wrong = countTurns(result, TURN_TERMS.systems_wrong, model.systems.length + 1, turn => model.wrong[turn]);
   options("systems_wrong", [["", "Any number"], ...Array.from(wrong, (count, i) => [String(i), i === model.systems.length ? `all ${i}` : String(i), count])], value("systems_wrong"));
-  for (const [name, of] of [["gold_order", null], ["predicted_order", a]]) {
-    const orders = ordersOf(of);
-    const counts = countTurns(found, TURN_TERMS[name], ORDERS.length, turn => orders[model.turnDialogue[turn]]);
+  for (const [name, system] of [["gold_order", null], ["predicted_order", a]]) {
+    const orders = ordersOf(system);
+    const counts = countTurns(result, TURN_TERMS[name], ORDERS.length, turn => orders[model.turnDialogue[turn]]);
     options(name, [["", "Any order"], ...ORDERS.map((order, i) => [order, ORDER_NAMES[i], counts[i]])], value(name));
   }
   for (const name of ["scenario", "timing"]) {
     const about = model.about[name];
     control(name).closest("label").hidden = !about;
     if (!about) continue;
-    const counts = countTurns(found, TURN_TERMS[name], about.names.length, turn => about.codes[model.turnDialogue[turn]]);
+    const counts = countTurns(result, TURN_TERMS[name], about.names.length, turn => about.codes[model.turnDialogue[turn]]);
     options(name, [["", "Any"], ...about.names.map((item, i) => [item, item, counts[i]])], value(name));
   }
   if (document.activeElement !== control("text")) control("text").value = filter.text?.[0] ?? "";
@@ -69,8 +69,8 @@ function bothOptions(a, b) {
   const asked = turn => a.outcome[turn] !== NOT_ASKED && b.outcome[turn] !== NOT_ASKED;
   // In the order of BOTH.
   const kind = turn => (asked(turn) ? [2, 1, 0, 3][2 * a.right[turn] + b.right[turn]] : NOT_ASKED);
-  const counts = countTurns(found, TURN_TERMS.both, 4, kind);
-  const [, differing] = countTurns(found, TURN_TERMS.both, 2, turn => Number(differ(a, b, turn)));
+  const counts = countTurns(result, TURN_TERMS.both, 4, kind);
+  const [, differing] = countTurns(result, TURN_TERMS.both, 2, turn => Number(differ(a, b, turn)));
   return BOTH.map(([name, label], i) => [name, label, i < 4 ? counts[i] : differing]);
 }
 
@@ -92,7 +92,7 @@ function bothValue() {
   return same ?? [right && `${right} right`, wrong && `${wrong} wrong`, differ && `${differ} differ`].filter(Boolean).join(", ");
 }
 
-function listen() {
+function addListeners() {
   find(".filters").onsubmit = event => event.preventDefault();
   find(".filters").onchange = ({ target: { name, value } }) => {
     if (name === "who") { location.hash = value ? "#v=annotators" : "#"; location.reload(); }
@@ -107,7 +107,7 @@ function listen() {
   find(".keys").onclick = () => help();
   addEventListener("hashchange", () => { restore(); });
   addEventListener("popstate", () => { restore(); });
-  addEventListener("keydown", pressed);
+  addEventListener("keydown", onKey);
 }
 
 const without = (filter, names) => Object.fromEntries(Object.entries(filter).filter(([name]) => !names.includes(name)));

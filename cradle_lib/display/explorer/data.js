@@ -1,5 +1,5 @@
-// Data files: each is a script that calls `receive` with its content, because a page opened from
-// disk may load scripts, but may not fetch.
+// Loads the data files. Each is a script that calls `receive` with its content, because a page
+// opened from disk may load scripts but not use fetch.
 
 const root = document.getElementById("cradle-explorer");
 // Whether annotators are shown in place of systems; their files have a prefix.
@@ -29,8 +29,8 @@ function receive(name, content) {
 function load(file) {
   const name = PREFIX + file;
   const entry = requestOf(name);
-  if (!entry.asked) {
-    entry.asked = true;
+  if (!entry.requested) {
+    entry.requested = true;
     const script = document.createElement("script");
     script.src = `${root.dataset.folder}${name}.js`;
     script.onerror = () => entry.reject(new Error(`${name}.js can't be loaded.`));
@@ -41,23 +41,23 @@ function load(file) {
 
 function bytes(packed) {
   const text = atob(packed);
-  const found = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) found[i] = text.charCodeAt(i);
-  return found;
+  const array = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) array[i] = text.charCodeAt(i);
+  return array;
 }
 
 const numbers = { u1: bytes, u2: p => new Uint16Array(bytes(p).buffer), u4: p => new Uint32Array(bytes(p).buffer) };
 
 function starts(sizes) {
-  const found = new Uint32Array(sizes.length + 1);
-  for (let i = 0; i < sizes.length; i++) found[i + 1] = found[i] + sizes[i];
-  return found;
+  const offsets = new Uint32Array(sizes.length + 1);
+  for (let i = 0; i < sizes.length; i++) offsets[i + 1] = offsets[i] + sizes[i];
+  return offsets;
 }
 
 const NOT_ASKED = 255;
 let model;
 
-// Columns by user turn (counted through the corpus), by row and by dialogue.
+// Decodes the core data into arrays by user turn (numbered across the corpus), row and dialogue.
 function unpack(core) {
   const rowStart = starts(numbers.u4(core.rows));
   const speaker = numbers.u1(core.speakers);
@@ -101,7 +101,7 @@ function unpack(core) {
     // Without gold labels, predictions are shown without verdicts.
     labelled: rowGold.some(Boolean),
     ...core, none, rowStart, speaker, rowGold, turnRow, turns, turnStart, turnDialogue, gold, systems, wrong, about,
-    place: new Map(core.dialogues.map((id, index) => [id, index])),
+    dialogueIndex: new Map(core.dialogues.map((id, index) => [id, index])),
   };
 }
 
@@ -114,10 +114,10 @@ async function loadText(dialogue) {
 
 async function loadAnswer(system, turn) {
   const entry = requestOf(`answers-${system.index}`);
-  const found = await load(`answers-${system.index}`);
-  entry.index ??= numbers.u4(found.index);
+  const content = await load(`answers-${system.index}`);
+  entry.index ??= numbers.u4(content.index);
   return {
-    answer: found.answers.length ? found.answers[entry.index[turn]] : null,
-    choices: found.choices[turn] || [],
+    answer: content.answers.length ? content.answers[entry.index[turn]] : null,
+    choices: content.choices[turn] || [],
   };
 }

@@ -8,28 +8,28 @@ const at = (dialogue, row) => model.rowStart[dialogue] + row;
 // Rows of a dialogue that are columns of the table: user turns, and other rows with a gold label.
 const columnsOf = dialogue => rowsOf(dialogue).filter(row => model.speaker[at(dialogue, row)] === 1 || model.rowGold[at(dialogue, row)]);
 
-// The index of a row's user turn, counted through the corpus; -1 if the row is not a user turn.
+// The corpus index of a row's user turn; -1 if the row is not a user turn.
 function turnOf(dialogue, row) {
-  const own = at(dialogue, row);
-  for (let turn = model.turnStart[dialogue]; turn < model.turnStart[dialogue + 1]; turn++) if (model.turnRow[turn] === own) return turn;
+  const index = at(dialogue, row);
+  for (let turn = model.turnStart[dialogue]; turn < model.turnStart[dialogue + 1]; turn++) if (model.turnRow[turn] === index) return turn;
   return -1;
 }
 
 const rowOf = turn => model.turnRow[turn] - model.rowStart[model.turnDialogue[turn]];
 
 // The row that is selected when a dialogue is opened.
-function firstRow(dialogue, found, systems) {
+function firstRow(dialogue, result, systems) {
   const turns = Array.from({ length: lengthOf(dialogue) }, (_, i) => model.turnStart[dialogue] + i);
-  const turn = turns.find(t => found.byPair && found.hits[t]) ?? disagreements(dialogue, systems)[0] ?? turns.find(t => model.gold[t]) ?? turns[0];
+  const turn = turns.find(t => result.byPair && result.hits[t]) ?? disagreements(dialogue, systems)[0] ?? turns.find(t => model.gold[t]) ?? turns[0];
   return turn === undefined ? 0 : rowOf(turn);
 }
 
-function makeLabelTable(state, found, go) {
+function makeLabelTable(state, result, go) {
   const { dialogue } = state;
-  const across = columnsOf(dialogue);
-  const heads = across.map(row => {
+  const rows = columnsOf(dialogue);
+  const heads = rows.map(row => {
     const turn = turnOf(dialogue, row);
-    const hit = turn >= 0 && found.byPair && found.hits[turn];
+    const hit = turn >= 0 && result.byPair && result.hits[turn];
     const button = create("button", { type: "button", tabindex: row === state.row ? 0 : -1, "aria-pressed": row === state.row ? "true" : "false" },
       hidden("Turn "), String(row + 1), ...(hit ? [hidden(", fits the filter")] : []));
     button.onclick = () => go({ row }, { focus: "turn" });
@@ -41,11 +41,11 @@ function makeLabelTable(state, found, go) {
     box.onclick = () => go({ row });
     return box;
   };
-  const gold = model.labelled ? [tableRow(GOLD, "gold", across.map(row => {
+  const gold = model.labelled ? [tableRow(GOLD, "gold", rows.map(row => {
     const mask = model.rowGold[at(dialogue, row)];
     return cell(row, marksOfGold(mask), goldText(mask));
   }))] : [];
-  const systems = state.systems.map(index => tableRow(model.systems[index].name, "system", across.map(row => {
+  const systems = state.systems.map(index => tableRow(model.systems[index].name, "system", rows.map(row => {
     const turn = turnOf(dialogue, row);
     if (turn < 0) return cell(row, [stateMark("not asked")], "not asked");
     return cell(row, marksOfSystem(model.systems[index], turn), systemText(model.systems[index], turn).join("; "));
@@ -71,23 +71,23 @@ const speakerOf = (dialogue, row) => (model.speaker[at(dialogue, row)] === 0 ? "
 const utterances = dialogue => rowsOf(dialogue).filter(row => model.speaker[at(dialogue, row)] !== 2);
 
 // Marks the search text in a line.
-function marked(line, wanted) {
+function markText(line, wanted) {
   if (!wanted) return [line];
   const parts = [];
   const lower = line.toLowerCase();
   let from = 0;
-  for (let place; (place = lower.indexOf(wanted, from)) >= 0 && lower.length === line.length; from = place + wanted.length)
-    parts.push(line.slice(from, place), create("mark", {}, line.slice(place, place + wanted.length)));
+  for (let index; (index = lower.indexOf(wanted, from)) >= 0 && lower.length === line.length; from = index + wanted.length)
+    parts.push(line.slice(from, index), create("mark", {}, line.slice(index, index + wanted.length)));
   return [...parts, line.slice(from)];
 }
 
-function transcript(state, found, lines, go) {
+function transcript(state, result, lines, go) {
   const items = utterances(state.dialogue).map((row, i) => {
     const turn = turnOf(state.dialogue, row);
     const line = lines ? lines[i][0] : null;
     const item = create("li", { value: row + 1, "data-row": row, class: `${turn >= 0 ? "user" : "listener"}${row === state.row ? " chosen" : ""}` },
       create("strong", {}, speakerOf(state.dialogue, row)),
-      line === null ? create("span", { class: "no-text" }, "Text hidden") : create("p", {}, ...marked(line, text.wanted)));
+      line === null ? create("span", { class: "no-text" }, "Text hidden") : create("p", {}, ...markText(line, text.wanted)));
     const marks = turn >= 0 && model.gold[turn] ? marksOfGold(model.gold[turn]) : [];
     if (marks.length) item.append(create("span", { class: "marks" }, ...marks, create("small", {}, goldText(model.gold[turn]))));
     item.onclick = () => { if (turn >= 0 && !String(getSelection())) go({ row }); };
@@ -105,7 +105,7 @@ function helpLines() {
 }
 
 // The content warning, shown on every visit before any text.
-function gate(open) {
+function contentWarning(open) {
   const button = create("button", { type: "button", class: "open-text" }, "Show the text on this visit");
   button.onclick = open;
   return create("div", { class: "gate", role: "note" },

@@ -1,4 +1,4 @@
-// Which turns fit a filter, and how many would fit with another value of each of its terms.
+// Finds the turns that fit a filter, and counts the turns that fit with other values of a term.
 
 // Each gold or predicted label is in exactly one pair of its turn; the other side may be none.
 const PAIR_TERMS = { gold: 1, predicted: 2, category: 4 };
@@ -45,8 +45,8 @@ function ordersOf(system) {
   return Uint8Array.from(model.dialogues.keys(), d => (asked(d) ? orderOf(d, masks) : NOT_ASKED));
 }
 
-// For each user turn, the bits of the terms on whole turns that it does not match.
-function failures(filter, focus, matching) {
+// For each user turn, a bit mask of the terms of TURN_TERMS that it does not match.
+function failures(filter, systemA, matching) {
   const { turns, turnDialogue, wrong } = model;
   const failed = new Uint16Array(turns);
   const fail = (bit, test) => {
@@ -61,7 +61,7 @@ function failures(filter, focus, matching) {
   if (filter.outcome) {
     const unusable = filter.outcome.includes("unusable");
     const wanted = Uint8Array.from(model.outcomes, name => filter.outcome.includes(name) || (unusable && name !== "ok"));
-    fail(TURN_TERMS.outcome, turn => wanted[focus.outcome[turn]]);
+    fail(TURN_TERMS.outcome, turn => wanted[systemA.outcome[turn]]);
   }
   const named = name => (filter[name] ?? []).map(id => model.systems.find(system => system.id === id));
   for (const system of named("right")) fail(TURN_TERMS.both, turn => system.right[turn]);
@@ -72,13 +72,13 @@ function failures(filter, focus, matching) {
     const wanted = new Set(filter.systems_wrong.map(Number));
     fail(TURN_TERMS.systems_wrong, turn => wanted.has(wrong[turn]));
   }
-  for (const [name, of] of [["gold_order", null], ["predicted_order", focus]]) {
+  for (const [name, system] of [["gold_order", null], ["predicted_order", systemA]]) {
     if (!filter[name]) continue;
-    const [wanted, orders] = [memberOf(ORDERS, filter[name]), ordersOf(of)];
+    const [wanted, orders] = [memberOf(ORDERS, filter[name]), ordersOf(system)];
     fail(TURN_TERMS[name], turn => wanted[orders[turnDialogue[turn]]]);
   }
   if (filter.among) {
-    const wanted = new Set(filter.among.map(turnOfPlace));
+    const wanted = new Set(filter.among.map(turnOfValue));
     fail(TURN_TERMS.among, turn => wanted.has(turn));
   }
   if (matching) fail(TURN_TERMS.text, turn => matching[turnDialogue[turn]]);
@@ -90,28 +90,28 @@ function differ(one, other, turn) {
   return a !== NOT_ASKED && b !== NOT_ASKED && (a !== b || one.tags[turn] !== other.tags[turn]);
 }
 
-// `matching`: for each dialogue whether it contains the search text; null without one.
+// `matching`: for each dialogue, whether it contains the search text; null without a search text.
 function evaluate(filter, systems, matching) {
   const { turns, turnDialogue, none, gold } = model;
   const size = none + 1;
-  const focus = model.systems[systems[0]];
+  const systemA = model.systems[systems[0]];
   const wanted = {
     gold: filter.gold && cellSet(filter.gold),
     predicted: filter.predicted && cellSet(filter.predicted),
     category: filter.category && categorySet(filter.category),
   };
-  const all = filter.pairing?.includes("all") ?? false;
-  const byPair = Boolean(wanted.gold || wanted.predicted || wanted.category || all);
-  const failed = failures(filter, focus, matching);
+  const allPairs = filter.pairing?.includes("all") ?? false;
+  const byPair = Boolean(wanted.gold || wanted.predicted || wanted.category || allPairs);
+  const failed = failures(filter, systemA, matching);
   const hits = new Uint16Array(turns);
   const facets = {
     gold: new Uint32Array(size), predicted: new Uint32Array(size), category: new Uint32Array(model.categories.length),
   };
-  const near = { fits: new Uint8Array(turns), failed };
+  const checks = { fits: new Uint8Array(turns), failed };
   const count = (g, t, c, bits, turn) => {
     const missed = (wanted.gold && !wanted.gold[g] ? 1 : 0) | (wanted.predicted && !wanted.predicted[t] ? 2 : 0)
       | (wanted.category && !wanted.category[c] ? 4 : 0);
-    if (!missed) near.fits[turn] = 1;
+    if (!missed) checks.fits[turn] = 1;
     const bad = missed | bits;
     if (!bad) hits[turn]++;
     if (!(bad & ~1)) facets.gold[g]++;
@@ -119,42 +119,42 @@ function evaluate(filter, systems, matching) {
     if (!(bad & ~4)) facets.category[c]++;
   };
   for (let turn = 0; turn < turns; turn++) {
-    if (all && focus.outcome[turn] !== NOT_ASKED) {
-      for (const g of members(gold[turn])) for (const t of members(focus.tags[turn])) count(g, t, 0, failed[turn], turn);
+    if (allPairs && systemA.outcome[turn] !== NOT_ASKED) {
+      for (const g of members(gold[turn])) for (const t of members(systemA.tags[turn])) count(g, t, 0, failed[turn], turn);
     } else {
-      for (let i = focus.pairStart[turn]; i < focus.pairStart[turn + 1]; i++) {
-        const pair = focus.pairs[i];
+      for (let i = systemA.pairStart[turn]; i < systemA.pairStart[turn + 1]; i++) {
+        const pair = systemA.pairs[i];
         const rest = (pair / size) | 0;
         count(rest % size, pair % size, (rest / size) | 0, failed[turn], turn);
       }
     }
     if (!byPair) {
-      near.fits[turn] = 1;
+      checks.fits[turn] = 1;
       hits[turn] = failed[turn] ? 0 : 1;
     }
   }
   const perDialogue = new Uint32Array(model.dialogues.length);
-  const found = { hits, byPair, facets, near, perDialogue, pairs: 0, turns: 0, dialogues: 0 };
+  const result = { hits, byPair, facets, checks, perDialogue, pairs: 0, turns: 0, dialogues: 0 };
   for (let turn = 0; turn < turns; turn++) {
     if (!hits[turn]) continue;
-    found.pairs += hits[turn];
-    found.turns++;
-    if (!perDialogue[turnDialogue[turn]]++) found.dialogues++;
+    result.pairs += hits[turn];
+    result.turns++;
+    if (!perDialogue[turnDialogue[turn]]++) result.dialogues++;
   }
-  return found;
+  return result;
 }
 
 function members(mask) {
   if (!mask) return [model.none];
-  const found = [];
-  for (let label = 0; label < model.none; label++) if (mask & (1 << label)) found.push(label);
-  return found;
+  const labels = [];
+  for (let label = 0; label < model.none; label++) if (mask & (1 << label)) labels.push(label);
+  return labels;
 }
 
 // Counts turns by a value, as if the filter had no term with this bit.
-function countTurns(found, bit, values, valueOf) {
+function countTurns(result, bit, values, valueOf) {
   const counts = new Uint32Array(values);
-  const { fits, failed } = found.near;
+  const { fits, failed } = result.checks;
   for (let turn = 0; turn < model.turns; turn++) {
     if (fits[turn] && !(failed[turn] & ~bit)) {
       const value = valueOf(turn);

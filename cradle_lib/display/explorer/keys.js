@@ -1,12 +1,12 @@
-// Keys, and the dialog that explains them and the marks.
+// Keyboard shortcuts, and the help dialog about keys and marks.
 
 const KEYS = {
-  j: ["Next dialogue", () => move(1)],
-  k: ["Previous dialogue", () => move(-1)],
-  ArrowRight: ["Next turn", () => turnBy(1)],
-  ArrowLeft: ["Previous turn", () => turnBy(-1)],
-  n: ["Next disagreement", () => disagree(1)],
-  p: ["Previous disagreement", () => disagree(-1)],
+  j: ["Next dialogue", () => stepDialogue(1)],
+  k: ["Previous dialogue", () => stepDialogue(-1)],
+  ArrowRight: ["Next turn", () => stepTurn(1)],
+  ArrowLeft: ["Previous turn", () => stepTurn(-1)],
+  n: ["Next disagreement", () => goToDisagreement(1)],
+  p: ["Previous disagreement", () => goToDisagreement(-1)],
   s: ["Choose systems", () => control("a").focus()],
   f: ["Filter", () => { find(".narrow").open = true; control(model.labelled ? "gold" : "predicted").focus(); }],
   c: ["Clear filters", () => go({ filter: {} })],
@@ -16,7 +16,7 @@ const KEYS = {
 };
 let keysOn = true;
 
-function pressed(event) {
+function onKey(event) {
   const writing = event.target.closest?.("input, select, textarea, [contenteditable], dialog");
   if (!keysOn || !state || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (writing && !(event.key === "Escape" && writing.matches("select, input"))) return;

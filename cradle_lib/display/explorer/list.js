@@ -12,22 +12,22 @@ function create(tag, attributes = {}, ...children) {
 
 const hidden = text => create("span", { class: "visually-hidden" }, text);
 
-// Turns of a dialogue on which one of the systems shown is wrong. Without gold labels, turns with a
+// Turns of a dialogue on which at least one shown system is wrong. Without gold labels: turns with a
 // prediction or an unusable answer.
 const DISAGREEMENT = () => (model.labelled ? "disagreement" : "prediction");
 
 function disagreements(dialogue, systems) {
-  const found = [];
+  const turns = [];
   for (let turn = model.turnStart[dialogue]; turn < model.turnStart[dialogue + 1]; turn++)
-    if (systems.some(index => stateOf(model.systems[index], turn) !== "not asked" && !model.systems[index].right[turn])) found.push(turn);
-  return found;
+    if (systems.some(index => stateOf(model.systems[index], turn) !== "not asked" && !model.systems[index].right[turn])) turns.push(turn);
+  return turns;
 }
 
 const lengthOf = dialogue => model.turnStart[dialogue + 1] - model.turnStart[dialogue];
 const aboutOf = (dialogue, name) => (model.about[name] ? model.about[name].names[model.about[name].codes[dialogue]] : "");
 
 // Columns of the list: name, heading, value of a dialogue, and whether large values come first.
-function columns(found, { systems, filter }) {
+function columns(result, { systems, filter }) {
   const filtered = Object.values(filter).some(values => values?.length);
   return [
     { name: "dialogue", title: "Dialogue", value: d => d },
@@ -36,15 +36,15 @@ function columns(found, { systems, filter }) {
       .map(name => ({ name, title: name[0].toUpperCase() + name.slice(1), value: d => aboutOf(d, name) })),
     { name: "turns", title: "User turns", value: lengthOf, down: true },
     { name: "disagreements", title: model.labelled ? "Disagree" : "Predicted", value: d => disagreements(d, systems).length, down: true },
-    ...(filtered ? [{ name: "fits", title: "Turns that fit", value: d => found.perDialogue[d], down: true }] : []),
+    ...(filtered ? [{ name: "fits", title: "Turns that fit", value: d => result.perDialogue[d], down: true }] : []),
   ];
 }
 
-function ordered(found, state) {
+function sortedDialogues(result, state) {
   const shown = [];
-  for (let d = 0; d < model.dialogues.length; d++) if (found.perDialogue[d]) shown.push(d);
+  for (let d = 0; d < model.dialogues.length; d++) if (result.perDialogue[d]) shown.push(d);
   const [name, reversed] = [state.sort.replace(/^-/, ""), state.sort.startsWith("-")];
-  const column = columns(found, state).find(c => c.name === name && c.value);
+  const column = columns(result, state).find(c => c.name === name && c.value);
   if (!column) return shown;
   const sign = Boolean(column.down) === reversed ? 1 : -1;
   const values = new Map(shown.map(d => [d, column.value(d)]));
@@ -52,11 +52,11 @@ function ordered(found, state) {
   return shown.sort((a, b) => sign * compare(values.get(a), values.get(b)) || a - b);
 }
 
-function strip(dialogue, found, systems) {
+function strip(dialogue, result, systems) {
   const start = model.turnStart[dialogue];
   const turns = Array.from({ length: lengthOf(dialogue) }, (_, i) => start + i);
-  const line = (of, marks, isNone) => create("div", { class: `line ${of}` }, ...turns.map(turn => {
-    const hit = found.hits[turn] && found.byPair ? "hit" : "";
+  const line = (kind, marks, isNone) => create("div", { class: `line ${kind}` }, ...turns.map(turn => {
+    const hit = result.hits[turn] && result.byPair ? "hit" : "";
     // Most turns have no label: a dot from CSS is cheaper than an SVG.
     return isNone(turn) ? create("span", { class: `dot ${hit}` }) : create("span", { class: hit }, ...marks(turn));
   }));
@@ -66,12 +66,12 @@ function strip(dialogue, found, systems) {
       line("system", turn => marksOfSystem(system, turn), turn => !model.gold[turn] && !system.tags[turn] && !system.outcome[turn])));
 }
 
-function listTable(state, found, shown, go) {
+function makeListTable(state, result, shown, go) {
   const box = find(".rows");
-  const across = columns(found, state);
+  const tableColumns = columns(result, state);
   const height = Math.max(38, 18 * (state.systems.length + 1) + 12);
   const sorted = state.sort.replace(/^-/, "");
-  const heads = across.map(column => {
+  const heads = tableColumns.map(column => {
     if (!column.value) return create("th", { scope: "col" }, column.title);
     const down = Boolean(column.down) !== state.sort.startsWith("-");
     const button = create("button", { type: "button" }, column.title);
@@ -84,15 +84,15 @@ function listTable(state, found, shown, go) {
     create("thead", {}, create("tr", { "aria-rowindex": 1 }, ...heads)), body);
   table.style.setProperty("--height", `${height}px`);
 
-  const row = place => {
-    const dialogue = shown[place];
+  const row = index => {
+    const dialogue = shown[index];
     const link = create("a", { href: formatState({ ...state, dialogue, row: -1 }) }, model.dialogues[dialogue]);
-    const cells = across.slice(1).map(column => column.value
+    const cells = tableColumns.slice(1).map(column => column.value
       ? create("td", { class: `${column.name}${column.down ? " num" : ""}` }, String(column.value(dialogue)))
-      : create("td", { class: "marks" }, strip(dialogue, found, state.systems), hidden(stripText(dialogue, state.systems))));
-    return create("tr", { "aria-rowindex": place + 2 }, create("th", { scope: "row" }, link), ...cells);
+      : create("td", { class: "marks" }, strip(dialogue, result, state.systems), hidden(stripText(dialogue, state.systems))));
+    return create("tr", { "aria-rowindex": index + 2 }, create("th", { scope: "row" }, link), ...cells);
   };
-  const space = (count, of) => (count ? [create("tr", { "aria-hidden": "true", class: of }, create("td", { colspan: across.length, style: `height:${count * height}px` }))] : []);
+  const space = (count, kind) => (count ? [create("tr", { "aria-hidden": "true", class: kind }, create("td", { colspan: tableColumns.length, style: `height:${count * height}px` }))] : []);
   let first = -1;
   const draw = () => {
     const wanted = Math.max(0, Math.min(shown.length - 1, Math.floor(box.scrollTop / height) - 4));
@@ -110,11 +110,11 @@ function listTable(state, found, shown, go) {
   draw();
   return {
     reveal(dialogue) {
-      const place = shown.indexOf(dialogue);
-      if (place < 0) return;
-      box.scrollTop = Math.max(0, place * height - box.clientHeight / 3);
+      const index = shown.indexOf(dialogue);
+      if (index < 0) return;
+      box.scrollTop = Math.max(0, index * height - box.clientHeight / 3);
       draw();
-      body.querySelector(`tr[aria-rowindex="${place + 2}"] a`)?.focus({ preventScroll: true });
+      body.querySelector(`tr[aria-rowindex="${index + 2}"] a`)?.focus({ preventScroll: true });
     },
   };
 }

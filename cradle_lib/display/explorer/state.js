@@ -1,5 +1,5 @@
 // The state of the page and its address: #v=annotators&d=DIALOGUE&t=TURN&m=SYSTEM,SYSTEM&f=TERM:VALUE,VALUE;TERM:VALUE&s=ORDER
-// A turn of the term `among` is DIALOGUE.TURN_ID.
+// The values of the term `among` are turns: DIALOGUE.TURN_ID.
 
 const TERMS = ["gold", "predicted", "category", "pairing", "outcome", "right", "wrong", "differ", "systems_wrong", "gold_order", "predicted_order", "scenario", "timing", "among", "text"];
 const encodeList = values => values.map(encodeURIComponent).join(",");
@@ -19,9 +19,9 @@ function parseState(hash) {
   const system = name => {
     // A name may be followed by those of systems with the same labels: "Tuned (= constrained)".
     const first = text => text.split(" (= ")[0];
-    const found = model.systems.findIndex(s => s.id === name || first(s.name) === first(name));
-    if (found < 0) unknown.push(name);
-    return found;
+    const index = model.systems.findIndex(s => s.id === name || first(s.name) === first(name));
+    if (index < 0) unknown.push(name);
+    return index;
   };
   const filter = {};
   for (const term of (fields.get("f") ?? "").split(";").filter(Boolean)) {
@@ -34,10 +34,10 @@ function parseState(hash) {
     filter[name] = filter[name].map(system).filter(i => i >= 0).map(i => model.systems[i].id);
     if (!filter[name].length) delete filter[name];
   }
-  if (filter.among) filter.among = filter.among.filter(place => turnOfPlace(place) >= 0 || !unknown.push(place));
+  if (filter.among) filter.among = filter.among.filter(value => turnOfValue(value) >= 0 || !unknown.push(value));
   const chosen = [...new Set(decodeList(fields.get("m") ?? "").map(system))].filter(i => i >= 0);
   const id = fields.has("d") ? decodeText(fields.get("d")) : null;
-  const dialogue = id === null ? -1 : model.place.get(id) ?? -1;
+  const dialogue = id === null ? -1 : model.dialogueIndex.get(id) ?? -1;
   if (id !== null && dialogue < 0) unknown.push(id);
   const turn = Number.parseInt(fields.get("t"), 10) - 1;
   return {
@@ -50,11 +50,11 @@ function parseState(hash) {
   };
 }
 
-// The user turn that a value of `among` names, counted through the corpus; -1 if there is none.
-function turnOfPlace(place) {
-  const cut = place.lastIndexOf(".");
-  const dialogue = model.place.get(place.slice(0, cut));
-  return dialogue === undefined ? -1 : turnOf(dialogue, Number(place.slice(cut + 1)));
+// The corpus index of the user turn in a value of `among`; -1 if there is no such turn.
+function turnOfValue(value) {
+  const cut = value.lastIndexOf(".");
+  const dialogue = model.dialogueIndex.get(value.slice(0, cut));
+  return dialogue === undefined ? -1 : turnOf(dialogue, Number(value.slice(cut + 1)));
 }
 
 function formatState(state) {

@@ -1,5 +1,5 @@
-// Details of one turn: its gold labels and earlier ones, and for each system the verdicts, the raw
-// answer, log-probabilities and the history in the prompt.
+// Details of one turn: its gold labels, earlier gold labels, and for each system the verdicts, the
+// raw answer, log-probabilities and the history in the prompt.
 
 const numberOf = (dialogue, row) => `turn ${row + 1}`;
 
@@ -8,12 +8,12 @@ const goldRows = (dialogue, label) => rowsOf(dialogue).filter(row => model.rowGo
 
 function goldContext(dialogue, row) {
   const mask = model.rowGold[at(dialogue, row)];
-  const before = model.cells.slice(0, model.none).map((cell, label) => [cell, goldRows(dialogue, label).filter(r => r < row)]).filter(([, rows]) => rows.length);
-  const given = before.map(([cell, rows]) => `${cell} on ${numberOf(dialogue, rows[0])}`).join(", ");
+  const earlier = model.cells.slice(0, model.none).map((cell, label) => [cell, goldRows(dialogue, label).filter(r => r < row)]).filter(([, rows]) => rows.length);
+  const given = earlier.map(([cell, rows]) => `${cell} on ${numberOf(dialogue, rows[0])}`).join(", ");
   const description = [];
   if (mask) {
-    const again = members(mask).filter(label => goldRows(dialogue, label)[0] < row).map(label => model.cells[label]);
-    description.push(again.length ? `Given again: ${again.join(", ")}.` : "First time in this dialogue.");
+    const repeated = members(mask).filter(label => goldRows(dialogue, label)[0] < row).map(label => model.cells[label]);
+    description.push(repeated.length ? `Given again: ${repeated.join(", ")}.` : "First time in this dialogue.");
   }
   if (given) description.push(`Given before: ${given}. A label is given only once per event.`);
   else if (!mask) description.push("No label before this turn either.");
@@ -45,8 +45,8 @@ function verdicts(system, dialogue, row, turn) {
 }
 
 function logProbabilities(choices) {
-  const rows = choices.flatMap((fork, i) => Object.entries(fork).sort((a, b) => b[1] - a[1]).map(([branch, value], place) =>
-    create("tr", { class: place ? "" : "first" }, create("td", {}, place ? "" : String(i + 1)), create("td", {}, create("code", {}, branch)),
+  const rows = choices.flatMap((fork, i) => Object.entries(fork).sort((a, b) => b[1] - a[1]).map(([branch, value], rank) =>
+    create("tr", { class: rank ? "" : "first" }, create("td", {}, rank ? "" : String(i + 1)), create("td", {}, create("code", {}, branch)),
       create("td", { class: "num" }, value.toFixed(3)), create("td", { class: "num" }, `${(100 * Math.exp(value)).toFixed(1)} %`))));
   return create("details", {}, create("summary", {}, "Log-probabilities at each fork"),
     create("div", { class: "scrolled", tabindex: 0, role: "group", "aria-label": "Log-probabilities" },
@@ -55,16 +55,16 @@ function logProbabilities(choices) {
 
 // The lines of the history in the system's prompt for this turn.
 function historyLines(system, dialogue, row, lines) {
-  const found = [];
+  const history = [];
   utterances(dialogue).forEach((r, i) => {
     if (r >= row) return;
-    found.push(`${speakerOf(dialogue, r)}: ${lines[i].at(-1)}`);
+    history.push(`${speakerOf(dialogue, r)}: ${lines[i].at(-1)}`);
     const turn = turnOf(dialogue, r);
     if (turn < 0 || system.history === "none") return;
     const mask = system.history === "gold" ? model.gold[turn] : system.tags[turn];
-    found.push(`MODEL_TAG: ${mask ? members(mask).map(label => model.cells[label]).join("; ") : "none"}`);
+    history.push(`MODEL_TAG: ${mask ? members(mask).map(label => model.cells[label]).join("; ") : "none"}`);
   });
-  return found;
+  return history;
 }
 
 const HISTORIES = { self: "its own tags", gold: "the gold tags", none: "no tags" };
@@ -73,20 +73,20 @@ function systemDetails(system, dialogue, row, lines) {
   const turn = turnOf(dialogue, row);
   const block = create("section", { class: "of-system", "aria-label": system.name }, create("h4", {}, system.name), ...verdicts(system, dialogue, row, turn));
   if (stateOf(system, turn) === "not asked") return block;
-  const later = create("div");
-  block.append(later);
+  const details = create("div");
+  block.append(details);
   loadAnswer(system, turn).then(({ answer, choices }) => {
     const parts = [];
     if (answer !== null && text.shown) parts.push(create("p", { class: "label" }, "Raw answer"), create("pre", { tabindex: 0, "aria-label": "Raw answer" }, answer));
     else if (answer !== null) parts.push(create("p", { class: "no-text" }, "The raw answer is hidden with the text."));
     if (choices.length) parts.push(logProbabilities(choices));
     if (lines) {
-      const seen = historyLines(system, dialogue, row, lines);
-      parts.push(create("details", {}, create("summary", {}, `History: ${seen.length} lines with ${HISTORIES[system.history]}`),
-        create("p", { class: "label" }, `Prompt ${system.prompt}`), create("pre", { tabindex: 0, "aria-label": "History" }, seen.join("\n") || "Nothing: this is its first turn.")));
+      const history = historyLines(system, dialogue, row, lines);
+      parts.push(create("details", {}, create("summary", {}, `History: ${history.length} lines with ${HISTORIES[system.history]}`),
+        create("p", { class: "label" }, `Prompt ${system.prompt}`), create("pre", { tabindex: 0, "aria-label": "History" }, history.join("\n") || "Nothing: this is its first turn.")));
     }
-    later.replaceChildren(...parts);
-  }, problem => later.replaceChildren(create("p", {}, problem.message)));
+    details.replaceChildren(...parts);
+  }, problem => details.replaceChildren(create("p", {}, problem.message)));
   return block;
 }
 
