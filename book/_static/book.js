@@ -1,5 +1,5 @@
-// What is wider than the text takes the margin beside it. The theme's script, which runs after this,
-// hides the list of sections beside whatever is marked so.
+// Elements that are wider than the text also take the margin. The theme's script runs after this one
+// and hides the list of sections next to elements with this class.
 document.addEventListener("readystatechange", () => {
   if (document.readyState !== "interactive") return;
   for (const box of document.querySelectorAll(".cradle-scroll, .cradle-math")) {
@@ -7,67 +7,67 @@ document.addEventListener("readystatechange", () => {
   }
 });
 
-// The cells of a heat map are one stop of the Tab key. Left and right go from one cell that leads
-// anywhere to the next, row by row; up and down to the nearest one there.
+// The Tab key stops once in a heat map. The left and right arrows move to the previous or next cell
+// with a link, row by row; the up and down arrows to the nearest cell with a link in that direction.
 document.addEventListener("keydown", event => {
   const spot = event.target.closest?.(".cradle-spot");
   if (!spot || !/^Arrow/.test(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
   const spots = [...spot.parentElement.querySelectorAll(".cradle-spot")];
   const down = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  const far = other => {
+  const distance = other => {
     const ahead = down * (other.offsetTop - spot.offsetTop);
     return ahead > 1 ? ahead + 3 * Math.abs(other.offsetLeft - spot.offsetLeft) : Infinity;
   };
   const next = down
-    ? spots.reduce((one, other) => (far(other) < far(one) ? other : one))
+    ? spots.reduce((nearest, other) => (distance(other) < distance(nearest) ? other : nearest))
     : spots[spots.indexOf(spot) + (event.key === "ArrowRight" ? 1 : -1)];
-  if (!next || (down && far(next) === Infinity)) return;
+  if (!next || (down && distance(next) === Infinity)) return;
   spot.tabIndex = -1;
   next.tabIndex = 0;
   next.focus();
 });
 
-// One of several results is open. Without this script a reader sees all of them.
+// Shows one of several results at a time. Without this script, all results are shown.
 document.addEventListener("readystatechange", () => {
   if (document.readyState !== "interactive") return;
   for (const box of document.querySelectorAll(".cradle-choice")) {
     const list = box.querySelector("select");
     const parts = box.querySelectorAll(":scope > [role=group]");
-    const open = () => parts.forEach((part, place) => (part.hidden = place !== list.selectedIndex));
+    const showSelected = () => parts.forEach((part, index) => (part.hidden = index !== list.selectedIndex));
     box.classList.add("cradle-scripted");
     list.parentElement.hidden = false;
-    list.addEventListener("change", open);
-    open();
+    list.addEventListener("change", showSelected);
+    showSelected();
   }
 });
 
-// Tables whose headings sort the rows, within each group. A button is put into each heading, and
-// `aria-sort` says what is sorted. Numbers begin with the largest; what is undefined comes last.
+// Tables whose headings sort the rows within each group. Each heading becomes a button, and
+// `aria-sort` marks the sorted column. Numbers start with the largest; undefined values come last.
 document.addEventListener("readystatechange", () => {
   if (document.readyState !== "interactive") return;
-  const texts = new Intl.Collator("en", { numeric: true });
-  const compare = (one, other, down) => {
-    const numbers = [one, other].map(cell => cell.dataset.value);
+  const collator = new Intl.Collator("en", { numeric: true });
+  const compare = (a, b, down) => {
+    const numbers = [a, b].map(cell => cell.dataset.value);
     const sign = down ? -1 : 1;
     if (numbers.includes(undefined) && (numbers[0] ?? numbers[1])) return numbers[0] ? -1 : 1;
-    return sign * (numbers[0] ? numbers[0] - numbers[1] : texts.compare(one.textContent, other.textContent));
+    return sign * (numbers[0] ? numbers[0] - numbers[1] : collator.compare(a.textContent, b.textContent));
   };
   for (const table of document.querySelectorAll(".cradle-sortable")) {
     const heads = [...[...table.tHead.rows].at(-1).cells];
-    heads.forEach((head, place) => {
+    heads.forEach((head, index) => {
       const button = document.createElement("button");
       button.type = "button";
       button.append(...head.childNodes);
       head.append(button);
       button.addEventListener("click", () => {
         const before = head.getAttribute("aria-sort");
-        const down = before ? before === "ascending" : !!table.querySelector(`td:nth-child(${place + 1})[data-value]`);
-        heads.forEach(each => each.removeAttribute("aria-sort"));
+        const down = before ? before === "ascending" : !!table.querySelector(`td:nth-child(${index + 1})[data-value]`);
+        heads.forEach(other => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         for (const body of table.tBodies) {
           const rows = [...body.rows].filter(row => !row.classList.contains("group"));
-          body.append(...rows.sort((one, other) => compare(one.cells[place], other.cells[place], down)));
+          body.append(...rows.sort((a, b) => compare(a.cells[index], b.cells[index], down)));
         }
       });
     });
