@@ -172,18 +172,6 @@ def test_matches_within_a_window_are_a_maximum_matching(
         assert count == expected
 
 
-def test_a_window_counts_user_turns_and_not_rows() -> None:
-    # Rows: user, Listener, Listener, user. The labels are three rows and one user turn apart.
-    far = pair([([1, 0, 0, 0], [0, 0, 0, 1])], asked=[[True, False, False, True]])
-    found = measured(far, "labelled")[FIRST]
-    assert found["f1"].value == 0
-    assert found["within_1"].value == 1
-    # A label on a Listener row counts for the user turn before it.
-    beside = pair([([1, 0, 0, 0], [0, 0, 1, 0])], asked=[[True, False, False, True]])
-    assert tally([beside], "labelled").matched[0, 0].tolist() == [1, 1, 1]
-    assert tally([beside], "user").matched[0, 0].tolist() == [0, 0, 0]
-
-
 def test_unit_sets_differ_only_in_unlabelled_turns() -> None:
     chosen = pair([([1, 0, 0, 4], [1, 0, 2, 0])], asked=[[True, True, True, False]])
     turns = {units: measured(chosen, units)[FIRST]["f1"].turns for units in UNITS}

@@ -22,6 +22,7 @@ from sklearn.metrics import (
 from cradle_lib.detection import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, parse
+from cradle_lib.scoring.alarm_burden import projected_precision
 from cradle_lib.scoring.conventions import STAGES
 from cradle_lib.scoring.label_probabilities import probability, slot_probabilities
 from cradle_lib.scoring.thresholds import (
@@ -103,8 +104,10 @@ def test_every_point_of_a_curve_equals_scikit_learns(rows: Rows) -> None:
             assert point.recall == pytest.approx(recall, nan_ok=True)
             rest = flagged[~positive].mean() if (~positive).any() else np.nan
             assert point.flagged == pytest.approx(rest, nan_ok=True)
-        for _, part in points.groupby("point"):
+        for name, part in points.groupby("point"):
             [threshold] = part["threshold"].unique()
+            if name == "recall of 50 %":
+                assert threshold == curve.loc[curve["recall"] >= 0.5, "threshold"].max()
             flagged = predicted if math.isnan(threshold) else chances >= threshold
             found = part.set_index("measure")["value"]
             for name, oracle in (
@@ -190,6 +193,17 @@ def test_a_threshold_is_chosen_on_dev_and_scored_on_test() -> None:
     assert "highest F1 on dev" not in set(chosen_thresholds([run], draws=0)["point"])
     with pytest.raises(ScoringError, match="Choose a threshold on other dialogues"):
         chosen_thresholds([run], [run], draws=0)
+
+
+def test_the_precision_of_own_predictions_has_one_interval() -> None:
+    _, run = sample(4)
+    masks = np.where(np.arange(len(run.masks)) % 2, run.corpus.gold | 1, 0).astype(np.uint16)
+    run = replace(run, masks=masks)
+    own = chosen_thresholds([run], draws=20)
+    own = own.query("threshold.isna() and wanted == 'any' and measure == 'precision'")
+    projected = projected_precision(run, draws=20).query("observed")
+    for end in ("value", "low", "high"):
+        assert own[end].item() == pytest.approx(projected[end].item())
 
 
 def test_turns_without_usable_choices_are_left_out() -> None:

@@ -139,32 +139,6 @@ def test_a_missing_expert_is_refused(tmp_path: Path) -> None:
     assert "model.layers.0.mlp.experts" in message
 
 
-def test_missing_tensors_of_shards_are_refused(weights: Path, tmp_path: Path) -> None:
-    sharded = shutil.copytree(weights, tmp_path / "sharded")
-    (sharded / FILE).unlink()
-    lm = AutoModelForCausalLM.from_pretrained(weights)
-    lm.save_pretrained(sharded, max_shard_size="60KB")
-    complete = load_local(make_model(sharded), Options()).lm.state_dict()
-    assert all(torch.equal(tensor, complete[name]) for name, tensor in lm.state_dict().items())
-    first, second = sorted(sharded.glob("model-*.safetensors"))[:2]
-    tensors = load_file(second)
-    missing = tensors.popitem()[0]
-    save_file(tensors, second, metadata={"format": "pt"})
-    assert missing in error_of(make_model(sharded))
-    first.unlink()
-    assert "can't be loaded" in error_of(make_model(sharded))
-
-
-def test_a_snapshot_of_the_hub_is_checked_like_a_folder(weights: Path, hub: Path) -> None:
-    commit = "c" * 40
-    changed(weights, hub / "snapshots" / commit, without("lm_head"))
-    model = make_model(Path("lab/tiny")).model_copy(update={"revision": commit})
-    assert (
-        "the weights of Tiny (lab/tiny) are damaged or incomplete: the file lacks 1 tensor"
-        in error_of(model)
-    )
-
-
 def test_an_adapter_configured_as_a_model_is_refused(weights: Path, tmp_path: Path) -> None:
     both = shutil.copytree(weights, tmp_path / "both")
     settings = {"base_model_name_or_path": str(weights), "peft_type": "LORA"}
