@@ -2,17 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# Install only files with the hashes of a lock file. It lists all dependencies.
+# Install only files whose hashes are in a lock file, which lists all dependencies.
 HASHED := --require-hashes --no-deps
-# uv is much faster than pip, but does not read pip's settings. Where uv finds no file (a mirror
-# configured for pip only), pip installs.
+# uv is much faster than pip, but does not read pip's settings. If uv fails (for example because a mirror
+# is configured only for pip), pip installs.
 UV := $(BIN)/uv pip install --quiet --no-cache --python
 define install
 { $(PIP) $(HASHED) --only-binary :all: --requirement requirements/uv.lock && $(UV) $(BIN)/python $(HASHED) $(1); } \
-  || { echo "uv could not install; now with pip:" && $(PIP) $(HASHED) $(1); }
+  || { echo "uv could not install; trying pip:" && $(PIP) $(HASHED) $(1); }
 endef
 WORKERS ?= 2
-# If it is set, each of the tests' many processes compiles the library again.
+# If it were set, each process of the tests would compile the library again.
 unexport PYTHONDONTWRITEBYTECODE
 LABEL_STUDIO := $(or $(CRADLE_CACHE),.cache)/label-studio
 
@@ -24,7 +24,7 @@ WHY_NOT := $(shell "$(ACTIVE)/bin/python" tools/active_environment.py 2>&1 || ec
 ifeq ($(WHY_NOT),)
 BOOK_BIN := $(ACTIVE)/bin
 else
-$(info Not in the active environment, but in .venv: $(WHY_NOT).)
+$(info Using .venv instead of the active environment: $(WHY_NOT).)
 endif
 endif
 endif
@@ -45,7 +45,7 @@ help:
 book: $(if $(BOOK_BIN),,.venv/.book)
 	$(or $(BOOK_BIN),$(BIN))/jupyter-book build --warningiserror --keep-going book/
 
-# One worker runs a whole file, because its tests share expensive fixtures (a site, a server). Files are not
+# Each file runs on one worker, because its tests share expensive fixtures (a site, a server). Files are not
 # sorted by their number of tests, because the slowest files have few.
 test: .venv/.dev
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
