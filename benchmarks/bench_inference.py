@@ -23,7 +23,7 @@ WAYS, MACHINE = "Other ways to ask", "The machine"
 
 
 def same(one: BenchmarkRun, other: BenchmarkRun) -> float | None:
-    """Share of equal answers over the turns that both were asked."""
+    """Share of equal answers on the turns that are in both runs."""
     both = one.answers.keys() & other.answers.keys()
     return sum(one.answers[t] == other.answers[t] for t in both) / len(both) if both else None
 
