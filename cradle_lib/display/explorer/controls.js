@@ -58,7 +58,7 @@ function fillControls() {
   control("text").closest("label").hidden = root.dataset.text !== "yes";
   find(".more-systems").replaceChildren(...model.systems.filter(s => s !== a && s !== b).map(s => {
     const box = create("input", { type: "checkbox", checked: systems.includes(s.index) });
-    box.onchange = () => go({ systems: box.checked ? [...systems, s.index] : systems.filter(i => i !== s.index) });
+    box.onchange = () => update({ systems: box.checked ? [...systems, s.index] : systems.filter(i => i !== s.index) });
     return create("label", {}, box, ` ${s.name}`);
   }));
 }
@@ -96,13 +96,13 @@ function addListeners() {
   find(".filters").onsubmit = event => event.preventDefault();
   find(".filters").onchange = ({ target: { name, value } }) => {
     if (name === "who") { location.hash = value ? "#v=annotators" : "#"; location.reload(); }
-    else if (name === "a") go({ systems: [Number(value), ...state.systems.slice(1).filter(i => i !== Number(value))], filter: { ...state.filter } });
-    else if (name === "b") go({ systems: [state.systems[0], ...(value ? [Number(value)] : []), ...state.systems.slice(2).filter(i => i !== Number(value))] });
-    else if (name === "both") go({ filter: { ...without(state.filter, ["right", "wrong", "differ"]), ...bothFilter(value) } });
-    else if (name === "text") go({ filter: { ...state.filter, text: value.trim() ? [value.trim()] : [] } });
-    else if (name) go({ filter: { ...without(state.filter, ["gold", "predicted"].includes(name) ? ["pairing"] : []), [name]: value ? value.split(",") : [] } });
+    else if (name === "a") update({ systems: [Number(value), ...state.systems.slice(1).filter(i => i !== Number(value))], filter: { ...state.filter } });
+    else if (name === "b") update({ systems: [state.systems[0], ...(value ? [Number(value)] : []), ...state.systems.slice(2).filter(i => i !== Number(value))] });
+    else if (name === "both") update({ filter: { ...without(state.filter, ["right", "wrong", "differ"]), ...bothFilter(value) } });
+    else if (name === "text") update({ filter: { ...state.filter, text: value.trim() ? [value.trim()] : [] } });
+    else if (name) update({ filter: { ...without(state.filter, ["gold", "predicted"].includes(name) ? ["pairing"] : []), [name]: value ? value.split(",") : [] } });
   };
-  find(".clear").onclick = () => go({ filter: {} });
+  find(".clear").onclick = () => update({ filter: {} });
   find(".hide").onclick = () => showText(false);
   find(".keys").onclick = () => help();
   addEventListener("hashchange", () => { restore(); });

@@ -46,7 +46,7 @@ function bytes(packed) {
   return array;
 }
 
-const numbers = { u1: bytes, u2: p => new Uint16Array(bytes(p).buffer), u4: p => new Uint32Array(bytes(p).buffer) };
+const decoders = { u1: bytes, u2: p => new Uint16Array(bytes(p).buffer), u4: p => new Uint32Array(bytes(p).buffer) };
 
 function starts(sizes) {
   const offsets = new Uint32Array(sizes.length + 1);
@@ -59,9 +59,9 @@ let model;
 
 // Decodes the core data into arrays by user turn (numbered across the corpus), row and dialogue.
 function unpack(core) {
-  const rowStart = starts(numbers.u4(core.rows));
-  const speaker = numbers.u1(core.speakers);
-  const rowGold = numbers.u2(core.gold);
+  const rowStart = starts(decoders.u4(core.rows));
+  const speaker = decoders.u1(core.speakers);
+  const rowGold = decoders.u2(core.gold);
   const dialogues = core.dialogues.length;
   const turnRow = Uint32Array.from(speaker.keys()).filter(row => speaker[row] === 1);
   const turns = turnRow.length;
@@ -75,9 +75,9 @@ function unpack(core) {
   const gold = Uint16Array.from(turnRow, row => rowGold[row]);
   const none = core.cells.length - 1;
   const systems = core.systems.map((system, index) => {
-    const pairStart = starts(numbers.u1(system.sizes));
-    const pairs = numbers.u2(system.pairs);
-    const outcome = numbers.u1(system.outcomes);
+    const pairStart = starts(decoders.u1(system.sizes));
+    const pairs = decoders.u2(system.pairs);
+    const outcome = decoders.u1(system.outcomes);
     const tags = new Uint16Array(turns);
     const right = new Uint8Array(turns);
     for (let turn = 0; turn < turns; turn++) {
@@ -96,7 +96,7 @@ function unpack(core) {
     for (let turn = 0; turn < turns; turn++) wrong[turn] += outcome[turn] !== NOT_ASKED && !right[turn];
   const about = {};
   for (const [name, { names, codes }] of Object.entries(core.about))
-    about[name] = { names, codes: numbers.u4(codes) };
+    about[name] = { names, codes: decoders.u4(codes) };
   return {
     // Without gold labels, predictions are shown without verdicts.
     labelled: rowGold.some(Boolean),
@@ -115,7 +115,7 @@ async function loadText(dialogue) {
 async function loadAnswer(system, turn) {
   const entry = requestOf(`answers-${system.index}`);
   const content = await load(`answers-${system.index}`);
-  entry.index ??= numbers.u4(content.index);
+  entry.index ??= decoders.u4(content.index);
   return {
     answer: content.answers.length ? content.answers[entry.index[turn]] : null,
     choices: content.choices[turn] || [],

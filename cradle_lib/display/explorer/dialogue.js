@@ -3,14 +3,14 @@
 let text = { shown: false, wanted: "" };
 
 const rowsOf = dialogue => Array.from({ length: model.rowStart[dialogue + 1] - model.rowStart[dialogue] }, (_, i) => i);
-const at = (dialogue, row) => model.rowStart[dialogue] + row;
+const rowIndex = (dialogue, row) => model.rowStart[dialogue] + row;
 
 // Rows of a dialogue that are columns of the table: user turns, and other rows with a gold label.
-const columnsOf = dialogue => rowsOf(dialogue).filter(row => model.speaker[at(dialogue, row)] === 1 || model.rowGold[at(dialogue, row)]);
+const columnsOf = dialogue => rowsOf(dialogue).filter(row => model.speaker[rowIndex(dialogue, row)] === 1 || model.rowGold[rowIndex(dialogue, row)]);
 
 // The corpus index of a row's user turn; -1 if the row is not a user turn.
 function turnOf(dialogue, row) {
-  const index = at(dialogue, row);
+  const index = rowIndex(dialogue, row);
   for (let turn = model.turnStart[dialogue]; turn < model.turnStart[dialogue + 1]; turn++) if (model.turnRow[turn] === index) return turn;
   return -1;
 }
@@ -24,25 +24,25 @@ function firstRow(dialogue, result, systems) {
   return turn === undefined ? 0 : rowOf(turn);
 }
 
-function makeLabelTable(state, result, go) {
+function makeLabelTable(state, result, update) {
   const { dialogue } = state;
   const rows = columnsOf(dialogue);
-  const heads = rows.map(row => {
+  const headings = rows.map(row => {
     const turn = turnOf(dialogue, row);
     const hit = turn >= 0 && result.byPair && result.hits[turn];
     const button = create("button", { type: "button", tabindex: row === state.row ? 0 : -1, "aria-pressed": row === state.row ? "true" : "false" },
       hidden("Turn "), String(row + 1), ...(hit ? [hidden(", fits the filter")] : []));
-    button.onclick = () => go({ row }, { focus: "turn" });
+    button.onclick = () => update({ row }, { focus: "turn" });
     return create("th", { scope: "col", class: `${row === state.row ? "chosen" : ""}${hit ? " hit" : ""}` }, button);
   });
   const tableRow = (name, kind, cells) => create("tr", { class: kind }, create("th", { scope: "row" }, name), ...cells);
   const cell = (row, marks, description) => {
     const box = create("td", { class: row === state.row ? "chosen" : "", title: description }, create("span", { class: "marks" }, ...marks), hidden(description));
-    box.onclick = () => go({ row });
+    box.onclick = () => update({ row });
     return box;
   };
   const gold = model.labelled ? [tableRow(GOLD, "gold", rows.map(row => {
-    const mask = model.rowGold[at(dialogue, row)];
+    const mask = model.rowGold[rowIndex(dialogue, row)];
     return cell(row, marksOfGold(mask), goldText(mask));
   }))] : [];
   const systems = state.systems.map(index => tableRow(model.systems[index].name, "system", rows.map(row => {
@@ -52,7 +52,7 @@ function makeLabelTable(state, result, go) {
   })));
   return create("table", { class: "label-table" },
     create("caption", { class: "visually-hidden" }, `${model.labelled ? `${GOLD} labels and predictions` : "Predictions"} of dialogue ${model.dialogues[dialogue]}, turn by turn`),
-    create("thead", {}, create("tr", {}, create("td", {}, "Turn"), ...heads)),
+    create("thead", {}, create("tr", {}, create("td", {}, "Turn"), ...headings)),
     create("tbody", {}, ...gold, ...systems));
 }
 
@@ -67,8 +67,8 @@ function rowChooser(state, table) {
   return create("p", { class: "row-chooser" }, create("label", {}, "Row ", select));
 }
 
-const speakerOf = (dialogue, row) => (model.speaker[at(dialogue, row)] === 0 ? "Listener" : "User");
-const utterances = dialogue => rowsOf(dialogue).filter(row => model.speaker[at(dialogue, row)] !== 2);
+const speakerOf = (dialogue, row) => (model.speaker[rowIndex(dialogue, row)] === 0 ? "Listener" : "User");
+const utterances = dialogue => rowsOf(dialogue).filter(row => model.speaker[rowIndex(dialogue, row)] !== 2);
 
 // Marks the search text in a line.
 function markText(line, wanted) {
@@ -81,7 +81,7 @@ function markText(line, wanted) {
   return [...parts, line.slice(from)];
 }
 
-function transcript(state, result, lines, go) {
+function transcript(state, result, lines, update) {
   const items = utterances(state.dialogue).map((row, i) => {
     const turn = turnOf(state.dialogue, row);
     const line = lines ? lines[i][0] : null;
@@ -90,7 +90,7 @@ function transcript(state, result, lines, go) {
       line === null ? create("span", { class: "no-text" }, "Text hidden") : create("p", {}, ...markText(line, text.wanted)));
     const marks = turn >= 0 && model.gold[turn] ? marksOfGold(model.gold[turn]) : [];
     if (marks.length) item.append(create("span", { class: "marks" }, ...marks, create("small", {}, goldText(model.gold[turn]))));
-    item.onclick = () => { if (turn >= 0 && !String(getSelection())) go({ row }); };
+    item.onclick = () => { if (turn >= 0 && !String(getSelection())) update({ row }); };
     return item;
   });
   return create("ol", { class: "transcript", tabindex: 0, "aria-label": "Transcript" }, ...items);

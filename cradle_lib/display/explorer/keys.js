@@ -9,9 +9,9 @@ const KEYS = {
   p: ["Previous disagreement", () => goToDisagreement(-1)],
   s: ["Choose systems", () => control("a").focus()],
   f: ["Filter", () => { find(".narrow").open = true; control(model.labelled ? "gold" : "predicted").focus(); }],
-  c: ["Clear filters", () => go({ filter: {} })],
+  c: ["Clear filters", () => update({ filter: {} })],
   h: ["Hide all text", () => showText(false)],
-  Escape: ["Back to all dialogues", () => state.dialogue >= 0 && go({ dialogue: -1, row: -1 })],
+  Escape: ["Back to all dialogues", () => state.dialogue >= 0 && update({ dialogue: -1, row: -1 })],
   "?": ["Keys and marks", () => help()],
 };
 let keysOn = true;

@@ -66,22 +66,22 @@ function strip(dialogue, result, systems) {
       line("system", turn => marksOfSystem(system, turn), turn => !model.gold[turn] && !system.tags[turn] && !system.outcome[turn])));
 }
 
-function makeListTable(state, result, shown, go) {
+function makeListTable(state, result, shown, update) {
   const box = find(".rows");
   const tableColumns = columns(result, state);
   const height = Math.max(38, 18 * (state.systems.length + 1) + 12);
   const sorted = state.sort.replace(/^-/, "");
-  const heads = tableColumns.map(column => {
+  const headings = tableColumns.map(column => {
     if (!column.value) return create("th", { scope: "col" }, column.title);
     const down = Boolean(column.down) !== state.sort.startsWith("-");
     const button = create("button", { type: "button" }, column.title);
-    button.onclick = () => go({ sort: sorted === column.name && !state.sort.startsWith("-") ? `-${column.name}` : column.name });
+    button.onclick = () => update({ sort: sorted === column.name && !state.sort.startsWith("-") ? `-${column.name}` : column.name });
     return create("th", { scope: "col", class: column.name, "aria-sort": sorted === column.name ? (down ? "descending" : "ascending") : null }, button);
   });
   const body = create("tbody");
   const table = create("table", { class: "dialogues", "aria-rowcount": shown.length + 1 },
     create("caption", { class: "visually-hidden" }, "Dialogues that fit the filters"),
-    create("thead", {}, create("tr", { "aria-rowindex": 1 }, ...heads)), body);
+    create("thead", {}, create("tr", { "aria-rowindex": 1 }, ...headings)), body);
   table.style.setProperty("--height", `${height}px`);
 
   const row = index => {

@@ -16,7 +16,7 @@ function showProblem(message) {
 }
 
 // Changes the state; the browser's back button restores the previous one.
-function go(change, { focus = "" } = {}) {
+function update(change, { focus = "" } = {}) {
   const next = { ...state, ...change };
   const address = formatState(next);
   showProblem("");
@@ -50,7 +50,7 @@ function draw(next, focus = "") {
     }
     drawDialogue(previous, focus);
   } else {
-    table ??= makeListTable(state, result, shown, go);
+    table ??= makeListTable(state, result, shown, update);
     if (previous?.dialogue >= 0) table.reveal(previous.dialogue);
   }
   showCount();
@@ -89,13 +89,13 @@ async function drawDialogue(previous, focus) {
     return element;
   };
   const heading = create("h2", { tabindex: -1 }, model.dialogues[dialogue]);
-  const labelTable = makeLabelTable(state, result, go);
+  const labelTable = makeLabelTable(state, result, update);
   const scroller = create("div", { class: "label-table-box", tabindex: 0, role: "group", "aria-label": "Labels by turn" }, labelTable);
   const left = find(".label-table-box")?.scrollLeft ?? 0;
   const top = previous?.dialogue === dialogue ? find(".transcript")?.scrollTop ?? 0 : 0;
-  const transcriptBox = transcript(state, result, lines, go);
+  const transcriptBox = transcript(state, result, lines, update);
   find("section.dialogue").replaceChildren(
-    create("div", { class: "bar" }, button("All dialogues", () => go({ dialogue: -1, row: -1 }), "Escape"),
+    create("div", { class: "bar" }, button("All dialogues", () => update({ dialogue: -1, row: -1 }), "Escape"),
       button("Previous", () => stepDialogue(-1), "k"), button("Next", () => stepDialogue(1), "j"), button(`Next ${DISAGREEMENT()}`, () => goToDisagreement(1), "n")),
     heading,
     create("p", { class: "about-dialogue" }, [...about, plural(lengthOf(dialogue), "user turn"), plural(differing.length, DISAGREEMENT()), positionText(dialogue)].filter(Boolean).join(", ")),
@@ -109,7 +109,7 @@ async function drawDialogue(previous, focus) {
   else if (focus === "text") transcriptBox.focus({ preventScroll: true });
   else if (focus === "turn") labelTable.querySelector("th.chosen button")?.focus({ preventScroll: true });
   const turn = turnOf(dialogue, row);
-  announce(`${previous?.dialogue !== dialogue ? `Dialogue ${model.dialogues[dialogue]}. ` : ""}Turn ${row + 1}. ${model.labelled ? `${GOLD} ${goldText(model.rowGold[at(dialogue, row)])}. ` : ""}`
+  announce(`${previous?.dialogue !== dialogue ? `Dialogue ${model.dialogues[dialogue]}. ` : ""}Turn ${row + 1}. ${model.labelled ? `${GOLD} ${goldText(model.rowGold[rowIndex(dialogue, row)])}. ` : ""}`
     + (turn < 0 ? "" : state.systems.map(i => `${model.systems[i].name}: ${systemText(model.systems[i], turn).join("; ")}`).join(". ")));
 }
 
@@ -138,13 +138,13 @@ function stepDialogue(step) {
   const index = shown.indexOf(state.dialogue);
   const next = index < 0 ? (step > 0 ? shown.find(d => d > state.dialogue) ?? shown[0] : shown.findLast(d => d < state.dialogue) ?? shown.at(-1)) : shown[index + step];
   if (next === undefined) announce(step > 0 ? "This is the last dialogue that fits." : "This is the first dialogue that fits.");
-  else go({ dialogue: next, row: -1 });
+  else update({ dialogue: next, row: -1 });
 }
 
 function stepTurn(step) {
   const rows = columnsOf(state.dialogue);
   const next = step > 0 ? rows.find(row => row > state.row) : rows.findLast(row => row < state.row);
-  if (next !== undefined) go({ row: next }, { focus: "turn" });
+  if (next !== undefined) update({ row: next }, { focus: "turn" });
 }
 
 // Goes to the next or previous disagreement, in this dialogue or in another.
@@ -152,14 +152,14 @@ function goToDisagreement(step) {
   if (state.dialogue >= 0) {
     const rows = disagreements(state.dialogue, state.systems).map(rowOf);
     const next = step > 0 ? rows.find(row => row > state.row) : rows.findLast(row => row < state.row);
-    if (next !== undefined) return go({ row: next }, { focus: "turn" });
+    if (next !== undefined) return update({ row: next }, { focus: "turn" });
   }
   const index = shown.indexOf(state.dialogue);
   const candidates = step > 0 ? shown.slice(index + 1) : shown.slice(0, Math.max(0, index)).reverse();
   const dialogue = candidates.find(d => disagreements(d, state.systems).length);
   if (dialogue === undefined) return announce(`No other ${DISAGREEMENT()}.`);
   const rows = disagreements(dialogue, state.systems).map(rowOf);
-  return go({ dialogue, row: step > 0 ? rows[0] : rows.at(-1) });
+  return update({ dialogue, row: step > 0 ? rows[0] : rows.at(-1) });
 }
 
 // --- Text ---

@@ -4,10 +4,10 @@
 const numberOf = (dialogue, row) => `turn ${row + 1}`;
 
 // Rows of a dialogue with a certain gold label.
-const goldRows = (dialogue, label) => rowsOf(dialogue).filter(row => model.rowGold[at(dialogue, row)] & (1 << label));
+const goldRows = (dialogue, label) => rowsOf(dialogue).filter(row => model.rowGold[rowIndex(dialogue, row)] & (1 << label));
 
 function goldContext(dialogue, row) {
-  const mask = model.rowGold[at(dialogue, row)];
+  const mask = model.rowGold[rowIndex(dialogue, row)];
   const earlier = model.cells.slice(0, model.none).map((cell, label) => [cell, goldRows(dialogue, label).filter(r => r < row)]).filter(([, rows]) => rows.length);
   const given = earlier.map(([cell, rows]) => `${cell} on ${numberOf(dialogue, rows[0])}`).join(", ");
   const description = [];
@@ -93,7 +93,7 @@ function systemDetails(system, dialogue, row, lines) {
 function turnPanel(state, lines) {
   const { dialogue, row } = state;
   const turn = turnOf(dialogue, row);
-  const mask = model.rowGold[at(dialogue, row)];
+  const mask = model.rowGold[rowIndex(dialogue, row)];
   const panel = create("div", { class: "turn", tabindex: 0, role: "group", "aria-label": `Turn ${row + 1}, opened` }, create("h3", {}, `Turn ${row + 1}`),
     ...(model.labelled ? [create("section", { class: "of-gold", "aria-label": GOLD }, create("h4", {}, GOLD),
       create("p", {}, ...marksOfGold(mask), ` ${goldText(mask)}. ${goldContext(dialogue, row)}`))] : []));
