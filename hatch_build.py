@@ -1,6 +1,6 @@
-"""What a wheel carries besides code: the files that the library reads, at the place it looks for.
+"""Build hook that adds the data files of the library to wheels.
 
-An editable installation needs none of them, because it stands in the repository.
+An editable installation reads them from the repository.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# Not the adapter (4 MB), and the runs that the book reads: what needs one of them says where it
-# comes from.
+# Without the adapter (4 MB) and the book's runs. Errors about these say where to get them.
 _FILES: Final = (
     "models.yml",
     "benchmarks/results",
@@ -32,9 +31,9 @@ _FILES: Final = (
 
 
 class Shipped(BuildHookInterface):  # type: ignore[type-arg, unused-ignore]
-    """Adds the files to a wheel that is meant to be passed on."""
+    """Adds the files to standard wheels, not to editable ones."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Names the files and their places in the wheel."""
+        """Sets the files and their paths in the wheel."""
         if version == "standard":
             build_data["force_include"] |= {file: f"cradle_lib/shipped/{file}" for file in _FILES}
