@@ -1,5 +1,5 @@
 // Elements that are wider than the text also take the margin. The theme's script runs after this one
-// and hides the list of sections next to elements with this class.
+// and hides the list of sections next to elements with the class `full-width`.
 document.addEventListener("readystatechange", () => {
   if (document.readyState !== "interactive") return;
   for (const box of document.querySelectorAll(".cradle-scroll, .cradle-math")) {
