@@ -56,12 +56,6 @@ def test_empty_data_give_a_notice() -> None:
     assert "no result" in finding("").message
 
 
-def test_the_data_of_a_drawing_function_are_a_csv_file() -> None:
-    picture = show_figure(draw, FRAME, **WORDS)
-    assert isinstance(picture, Picture)
-    assert picture.csv == "x,y\r\n1,3\r\n2,4\r\n"
-
-
 def test_a_choice_may_be_empty_and_is_printed_with_names() -> None:
     assert isinstance(choose("System", {}), Notice)
     assert repr(choose("System", {"a": Notice("x"), "b": Notice("y")})) == "a\nx\n\nb\ny"
