@@ -43,17 +43,17 @@ LABELS: Final[tuple[str, ...]] = (
 BITS: Final = {label: 1 << index for index, label in enumerate(LABELS)}
 
 
-def _union(prefix: str, suffix: str) -> int:
+def _matching(prefix: str, suffix: str) -> int:
     return sum(
         b for label, b in BITS.items() if label.startswith(prefix) and label.endswith(suffix)
     )
 
 
-ALL_MASK: Final = _union("", "")
-ALERT_MASK: Final = _union("alert_", "")
-CONFIRM_MASK: Final = _union("confirm_", "")
-ONGOING_MASK: Final = _union("", "_ongoing")
-PAST_MASK: Final = _union("", "_past")
+ALL_MASK: Final = _matching("", "")
+ALERT_MASK: Final = _matching("alert_", "")
+CONFIRM_MASK: Final = _matching("confirm_", "")
+ONGOING_MASK: Final = _matching("", "_ongoing")
+PAST_MASK: Final = _matching("", "_past")
 
 _LOWER: Final = {label.lower(): label for label in LABELS}
 _SEPARATORS: Final = re.compile(r"[;,|]")

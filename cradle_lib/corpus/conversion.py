@@ -1,8 +1,8 @@
 """Converts dialogues in usual forms into the release's format.
 
-:mod:`.forms` reads chat messages, tables and transcripts. Here it is decided who speaks in which
-dialogue, and which column has the text and the labels. What could swap speakers or lose a label is
-never guessed: the error names the option that decides.
+:mod:`.forms` reads chat messages, tables and transcripts. This module decides who speaks in which
+dialogue, and which column has the text and the labels. It does not guess where a wrong guess would
+swap speakers or lose a label: the error names the option that decides.
 """
 
 from __future__ import annotations
@@ -108,16 +108,20 @@ def convert(
     source = forms.read_source(path, encoding)
     if source.messages.empty:
         raise CorpusError("there are no messages", path=path, hint="Export it again.")
-    turn = dialogue if dialogue == "file" else None if source.form == forms.TABLE else forms.TURN
+    # In a table, the column with the number of the turn is found by its name.
+    turn = None if source.form == forms.TABLE else forms.TURN
+    if dialogue == "file":
+        turn = "file"
     options = {"text": text, "speaker": speaker, "dialogue": dialogue, "labels": labels}
     given = {"User": user, "Listener": listener, None: leave_out}
+    # If both are named, any other `Name:` at the start of a text is part of the text.
     names = {*user, *listener, *leave_out} if user and listener else None
     notes: Counter[str] = Counter()
     try:
         columns = _find_columns(source.messages, options | {"turn": turn})
         rows = _read_rows(source, columns, names, notes)
-        lines = source.form == forms.TRANSCRIPT and rows["key"].nunique() > 1
-        if lines and rows["dialogue"].is_unique:
+        several_speak = source.form == forms.TRANSCRIPT and rows["key"].nunique() > 1
+        if several_speak and rows["dialogue"].is_unique:
             hint = "If the file is one dialogue: --dialogue file. Otherwise delete blank lines."
             raise CorpusError("each dialogue has one line", hint=hint)
         rows["role"] = rows["key"].map(_find_roles(rows, given))
@@ -217,7 +221,7 @@ def _read_rows(
 
     Returns:
         One row per message with the columns ``row``, ``dialogue`` (its number), ``id`` if it has
-        one, ``speaker``, ``key`` (the speaker without its spelling), ``text`` and ``mask``.
+        one, ``speaker``, ``key`` (the speaker as :func:`_key` spells it), ``text`` and ``mask``.
     """
     messages, texts, masks = source.messages, [], []
     for row, message in zip(messages.index, messages.to_dict("records"), strict=True):
@@ -255,8 +259,12 @@ def _read_rows(
 
 
 def _number_dialogues(rows: pd.DataFrame) -> pd.Series:
-    """Numbers the dialogues: one starts with another id, or without ids with turn 0 or 1."""
+    """Numbers the dialogues: a new id starts one, or without ids turn 0 or 1.
+
+    Turn 1 after turn 0 continues the dialogue.
+    """
     turn = rows["turn"]
+    # The first row starts a dialogue: no turn is after the maximum.
     before = turn.shift(fill_value=turn.max())
     if "id" in rows:
         starts = rows["id"] != rows["id"].shift()
@@ -304,7 +312,7 @@ def _find_roles(
                 raise CorpusError(f"{problem}; found {shown}")
     rest = [key for key in counts if key not in roles]
     free = {*_SPEAKERS} - {*roles.values()}
-    # Of two speakers, the one who is not the User is the Listener.
+    # If one speaker and one role are left, the speaker has that role.
     other = next(iter(free)) if len(free) == len(rest) == 1 else None
     usual = {key: _ROLES.get(key, other) for key in rest}
     times = Counter(usual.values())

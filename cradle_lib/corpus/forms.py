@@ -54,7 +54,7 @@ def read_source(path: Path, encoding: str | None = None) -> Source:
     Args:
         path: A parquet, CSV, JSON or JSON lines file, or a transcript with any other ending.
         encoding: Encoding of a text file, as Python names it. By default it is UTF-8, UTF-16 after
-            a byte order mark, or else Windows-1252 if most letters are ASCII then.
+            a byte order mark, or else Windows-1252 if at least 70 % of the letters are ASCII.
 
     Raises:
         CorpusError: If the file can't be read, is damaged or cut off, or mixes forms.
@@ -76,7 +76,7 @@ def read_source(path: Path, encoding: str | None = None) -> Source:
             return Source(TRANSCRIPT, lines.assign(**{TURN: turns}), details)
         separator = ","
         with suppress(csv.Error):  # A table with one column has no separator.
-            # The detection of pandas, which on its own also takes letters for separators.
+            # As pandas detects a separator, but pandas would also accept a letter.
             header = text.lstrip().splitlines()[0]
             separator = csv.Sniffer().sniff(header, "".join(SEPARATORS)).delimiter
         table = pd.DataFrame(read_csv(text, separator), dtype=object)
@@ -109,7 +109,7 @@ def _decode(content: bytes, encoding: str | None) -> tuple[str, str]:
 
 
 def _from_records(items: Sequence[Any], details: dict[str, str]) -> Source:
-    """Recognises dialogues that have lists of messages, one such list, or rows of a table."""
+    """Recognises one list of messages, dialogues that each have such a list, or table rows."""
     items = [{"messages": item} if isinstance(item, list) else item for item in items]
     for row, item in enumerate(items):
         if not isinstance(item, dict):
@@ -117,6 +117,7 @@ def _from_records(items: Sequence[Any], details: dict[str, str]) -> Source:
     if all({"role", "content"} <= item.keys() for item in items):
         one_dialogue = [{TURN: turn} | item for turn, item in enumerate(items)]
         return Source(CHAT, pd.DataFrame(one_dialogue, dtype=object), details)
+    # The fields that have messages, each with one of its values.
     lists = {n: v for item in items for n, v in item.items() if v and _is_messages(v)}
     if not lists:
         return Source(TABLE, pd.DataFrame(items, dtype=object), details)

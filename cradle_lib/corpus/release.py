@@ -117,7 +117,7 @@ def build_corpus(
     dialogues: list[list[Turn]] = []
     try:
         if not name.strip(". ") or not name.isprintable():
-            # The name is also used for a folder: that of `...csv` would be the parent folder.
+            # The name is also that of a folder of runs: the file `...csv` would give `..`.
             raise CorpusError(f"{brief(name)} can't be a corpus' name", hint="Rename the file.")
         for row, (turn_id, text, cell) in enumerate(rows):
             try:
@@ -246,7 +246,7 @@ def _name(column: str, value: Any, row: int) -> str:
     if not name:
         problem = "expected a name"
     elif len(name) > LONGEST_NAME or not name.isprintable() or not name[0].isalnum():
-        problem = f"expected up to {LONGEST_NAME} printable characters from a letter or digit on"
+        problem = f"expected up to {LONGEST_NAME} printable characters, the first a letter or digit"
     elif markup := sorted(_MARKUP.intersection(name)):
         problem = f"expected a name without {' '.join(markup)}"
     else:

@@ -85,8 +85,8 @@ def read_csv(text: str, separator: str = ",") -> Columns:
     lines = io.StringIO(text, newline="")
     try:
         # Without a header pandas keeps equal names and refuses rows that are longer than the first.
-        # Short rows get NaN, which no other cell is. Only the engine `python` refuses text after a
-        # closing quote: a missing quote would join two rows.
+        # NaN marks short rows only, because `keep_default_na` is off. Only the engine `python`
+        # refuses text after a closing quote: a missing quote would join two rows.
         cells = pd.read_csv(
             lines, sep=separator, header=None, dtype=str, keep_default_na=False, engine="python"
         )
@@ -95,7 +95,7 @@ def read_csv(text: str, separator: str = ",") -> Columns:
         quote = read.count("\n", 0, read.rfind('"') + 1) + 1
         # pandas counts records, of which each may have several lines.
         problem = f"not a readable table: {error}".replace(" in line ", " in record ")
-        hint = f"{_FIX_FIELDS} Quotes were read up to line {quote}."
+        hint = f"{_FIX_FIELDS} The last quote that was read is in line {quote}."
         raise CorpusError(problem, hint=hint) from None
     names = [str(name).strip() for name in cells.iloc[0]]
     _require_distinct(names)
@@ -109,7 +109,9 @@ def read_csv(text: str, separator: str = ",") -> Columns:
 
 
 def parse_json(text: str) -> list[Any]:
-    """Reads a list, or one document a line if the first line is one; another document is a list.
+    """Reads the items of a JSON list, or of JSON lines if the first line is a complete document.
+
+    Any other single document is the only item.
 
     Raises:
         CorpusError: If it is not JSON, with the place.
@@ -143,7 +145,7 @@ def read_parquet(path: Path, wanted: Collection[str] | None = None) -> Columns:
         CorpusError: If the file is damaged, or a name occurs twice.
     """
     try:
-        # Not `read_table`, which takes the names of the folders above for columns, too.
+        # Not `read_table`, which adds a column for each parent folder called `NAME=VALUE`.
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
             _require_distinct(names)

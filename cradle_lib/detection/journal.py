@@ -114,7 +114,7 @@ class Journal:
             while data:
                 data = data[os.write(self._file.fileno(), data) :]
         except OSError as error:
-            # Engines treat other exceptions as errors of the model, and fail the question.
+            # An engine would treat an OSError as one of the model, and fail only this question.
             raise JournalError(
                 f"{paths.shown(self.path)}: can't be written ({error.strerror}). The answers so "
                 "far are kept: free some space, and run the same command again."
@@ -193,10 +193,10 @@ def parse_lines(lines: Iterable[bytes], path: Path) -> tuple[Record, list[Predic
                 raise ValueError("not a JSON object")
             if "record" in line:
                 record = _parse_record(line, record)
-                # Drafts of dialogues have no labels; the code that reads them checks them.
-                labels = _asks_for_labels(record)
+                # Other prompts, such as those for drafts of dialogues, are answered with free text.
+                asks_for_labels = _asks_for_labels(record)
             elif record is not None:
-                stored.append(_parse_prediction(line, labels=labels))
+                stored.append(_parse_prediction(line, asks_for_labels=asks_for_labels))
         except ValueError as error:
             problem = faults(error) if isinstance(error, ValidationError) else str(error)[:300]
             raise JournalError(
@@ -227,7 +227,7 @@ def _asks_for_labels(record: Record) -> bool:
         return True
 
 
-def _parse_prediction(line: dict[str, Any], *, labels: bool) -> Prediction:
+def _parse_prediction(line: dict[str, Any], *, asks_for_labels: bool) -> Prediction:
     # Older versions named parameters here that a service had refused.
     line.pop("dropped", None)
     mask = parse(str(line.pop("labels", "")))
@@ -235,8 +235,8 @@ def _parse_prediction(line: dict[str, Any], *, labels: bool) -> Prediction:
     outcome = prediction.outcome
     read = read_answer(prediction.answer)
     # With a reason, the engine knew more than the text shows, such as that it was truncated.
-    readable = outcome is Outcome.OK or (outcome is Outcome.UNPARSED and prediction.reason is None)
-    edited = readable and labels and read != (outcome, mask)
+    parsed = outcome is Outcome.OK or (outcome is Outcome.UNPARSED and prediction.reason is None)
+    edited = parsed and asks_for_labels and read != (outcome, mask)
     if edited or (mask and (outcome is not Outcome.OK or read[1] != mask)):
         raise ValueError(
             f"{outcome}, {format_mask(mask)}, but its answer reads as {read[0]}, "

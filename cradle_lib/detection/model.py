@@ -49,8 +49,8 @@ class Decoding(_Strict):
         temperature: Sampling temperature. ``None`` leaves it to the provider of a service;
             local weights are then decoded greedily.
         seed: Seed of the sampling, for local weights and services that accept one.
-        none_bias: Added to the logit of ``none``'s first token, for local weights. With
-            ln(t / (1 - t)), a label is predicted if its odds against ``none`` exceed t to 1 - t.
+        none_bias: Added to the logit of ``none``'s first token, for local weights. With the bias
+            ln(t / (1 - t)), a label is predicted if its odds against ``none`` exceed t / (1 - t).
         dtype: Number format of local weights, such as ``bfloat16``.
         chat: Variables for the model's chat template, such as ``enable_thinking: false``.
         date: Date that the chat template of local weights prints, such as ``2026-11-25``. ``None``

@@ -81,6 +81,7 @@ def _options(written: Sequence[str]) -> dict[str, str]:
 def _slot(options: dict[str, str], target: str, remaining: list[Choice]) -> Floats | None:
     """Computes the probabilities in a slot, and removes its choices from ``remaining``."""
     probabilities = np.zeros(len(LABELS))
+    # The probability of the branches taken so far, and where the texts after them start.
     mass, start = 1.0, 0
     if target not in options:
         return None
@@ -94,6 +95,7 @@ def _slot(options: dict[str, str], target: str, remaining: list[Choice]) -> Floa
         start, groups = split
         largest = max(choice.values())
         shares = [math.exp(value - largest) for value in choice.values()]
+        # Divided by this, the shares add up to `mass`.
         total = sum(shares) / mass
         for share, group in zip(shares, groups, strict=True):
             if target in group:

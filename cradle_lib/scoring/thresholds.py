@@ -258,11 +258,14 @@ def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 
 def _scored_turns(runs: Sequence[Predictions], scopes: Mapping[str, int]) -> Iterator[_ScoredTurns]:
     for run in runs:
         stored = enumerate(zip(run.choices, run.answers, strict=False))
-        read = {row: slot_probabilities(forks, answer) for row, (forks, answer) in stored if forks}
+        read = {
+            row: slot_probabilities(choices, answer) for row, (choices, answer) in stored if choices
+        }
         slots_of = {row: slots for row, slots in read.items() if slots is not None}
         if not slots_of:
             continue
         kept = [*slots_of]
+        # Answers with fewer slots than the longest one are filled up with zeros.
         by_slot = np.zeros((len(kept), max(map(len, slots_of.values())), len(LABELS)))
         for place, slots in enumerate(slots_of.values()):
             by_slot[place, : len(slots)] = slots
@@ -317,6 +320,7 @@ def _ranks(found: _ScoredTurns) -> NDArray[np.int64]:
     such values, ascending.
     """
     levels = np.unique(found.values[found.positive])
+    # Odd places are the values, even ones are between them.
     place = np.searchsorted(levels, found.values)
     place += np.searchsorted(levels, found.values, side="right")
     rows = np.zeros((len(found.run.corpus), 2, 2 * len(levels) + 1), dtype=np.int64)
@@ -327,12 +331,14 @@ def _ranks(found: _ScoredTurns) -> NDArray[np.int64]:
 def _areas(totals: Floats) -> dict[str, Floats]:
     positive, other = totals[..., 0, :], totals[..., 1, :]
     pairs = positive.sum(axis=-1) * other.sum(axis=-1)
+    # Pairs in which the positive turn has the higher probability; a tie counts half.
     won = (positive * (other.cumsum(axis=-1) - other / 2)).sum(axis=-1)
     above = positive[..., ::-1].cumsum(axis=-1)[..., ::-1]
     flagged = above + other[..., ::-1].cumsum(axis=-1)[..., ::-1]
-    average = (positive * ratio(above, flagged, 0.0)).sum(axis=-1)
-    defined = np.where(pairs > 0, positive.sum(axis=-1), 0)
-    return {"areas": np.stack([ratio(won, pairs), ratio(average, defined)], axis=-1)}
+    precision_sum = (positive * ratio(above, flagged, 0.0)).sum(axis=-1)
+    # A denominator of 0 makes the average NaN if no turn or every turn is positive.
+    denominator = np.where(pairs > 0, positive.sum(axis=-1), 0)
+    return {"areas": np.stack([ratio(won, pairs), ratio(precision_sum, denominator)], axis=-1)}
 
 
 def _squares(found: _ScoredTurns) -> Floats:

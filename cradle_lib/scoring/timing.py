@@ -16,9 +16,9 @@ a later turn, not before) or ``never``.
 
 Detection curve. D(d) is the share of all onsets whose first prediction comes 0 to d turns after
 them: a cumulative incidence with three final states. An onset without a prediction by the end of
-    its dialogue is never detected, because no further turn exists, and stays in the denominator, as
-    does a premature one. Nothing is censored, so the estimator of Kaplan and Meier does not apply:
-    it would treat onsets near the end of a dialogue as if more turns followed.
+its dialogue is never detected, because no further turn exists, and stays in the denominator, as
+does a premature one. Nothing is censored, so the estimator of Kaplan and Meier does not apply:
+it would treat onsets near the end of a dialogue as if more turns followed.
 
 References:
     Mesaros, Heittola and Virtanen, "Metrics for Polyphonic Sound Event Detection", Applied
@@ -105,10 +105,10 @@ def timing(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd
     """
     corpus = predictions.corpus
     resampled = partial(bootstrap, draws=draws, seed=seed)
-    within = resampled(_MEMBERS @ window_counts(predictions), lambda t: {"f1": _window_f1(t)})["f1"]
-    windows = within.to_frame(window=range(len(WINDOWS)), scope=STAGES)
+    scored = resampled(_MEMBERS @ window_counts(predictions), lambda t: {"f1": _window_f1(t)})
+    windows = scored["f1"].to_frame(window=range(len(WINDOWS)), scope=STAGES)
     windows = windows.join(pd.DataFrame(WINDOWS), on="window").rename(columns={"late": "turns"})
-    # At least one column, also without user turns.
+    # One turn at least, so that the frame has a row also for a corpus without user turns.
     longest = int(positions(corpus.dialogue_of).max(initial=0)) + 1
     onsets = _MEMBERS @ onset_counts(predictions, longest)
     found = resampled(
@@ -129,13 +129,14 @@ def timing(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd
         ],
         ignore_index=True,
     )
-    dialogues = {
+    dialogues_with_gold = {
         name: len(np.unique(corpus.dialogue_of[(corpus.gold & np.uint16(mask)) != 0]))
         for name, mask in STAGES.items()
     }
-    number = dict(zip(STAGES, onsets.sum(axis=(0, 2)).tolist(), strict=True))
-    support = (
-        frame["scope"].map(dialogues).where(frame["view"] == "window", frame["scope"].map(number))
+    number_of_onsets = dict(zip(STAGES, onsets.sum(axis=(0, 2)).tolist(), strict=True))
+    scope = frame["scope"]
+    support = scope.map(dialogues_with_gold).where(
+        frame["view"] == "window", scope.map(number_of_onsets)
     )
     frame.loc[support == 0, ["value", "low", "high"]] = math.nan
     signature = str(signature_of(predictions, draws=draws, seed=seed))
@@ -174,8 +175,9 @@ def window_counts(run: Predictions) -> NDArray[np.int64]:
 
 def _window_f1(totals: Floats) -> Floats:
     """Computes F1 under each window of counts of shape (..., S, W + 2). Shape (..., W, S)."""
-    sizes = [len(WINDOWS) + window.once for window in WINDOWS]
-    return f1(totals[..., : len(WINDOWS)], totals[..., sizes], 0.0).swapaxes(-1, -2)
+    # The last two columns count all occurrences, and only first ones.
+    occurrences = totals[..., [len(WINDOWS) + window.once for window in WINDOWS]]
+    return f1(totals[..., : len(WINDOWS)], occurrences, 0.0).swapaxes(-1, -2)
 
 
 def onset_counts(run: Predictions, longest: int) -> NDArray[np.int64]:

@@ -88,7 +88,8 @@ def _cached(source: _Source, n: int, number: int, seed: int) -> tuple[Floats, ..
 
 def _generated(source: _Source, n: int, number: int, seed: int) -> Iterator[Floats]:
     generator = np.random.default_rng(seed)
-    # Four small integers come from one 32-bit number: other block sizes would discard some.
+    # NumPy takes four small integers from one 32-bit number, and discards unused ones after each
+    # call. With a multiple of four the weights do not depend on the block size.
     size = max(4, _BLOCK // n // 4 * 4)
     for start in range(0, number, size):
         block = source(generator, min(size, number - start), n)

@@ -150,6 +150,7 @@ class Dispatcher:
                 return found.answer
             if found.charged:
                 self._service.on_lost_call(Prediction.of(prompt, found.answer))
+            # After a shared fault, `_call` waits.
             if not found.shared:
                 self._reason = found.reason
                 await self._pause(self._policy.pause(attempts))

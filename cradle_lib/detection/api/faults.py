@@ -107,10 +107,10 @@ def fault_of_error(sdk: ModuleType, error: Exception) -> Fault | None:
     if isinstance(error, sdk.APIConnectionError):
         # The SDKs report missing and broken connections as the same error of httpx2.
         missing = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
-        if (away := next((e for e in chain if isinstance(e, missing)), None)) is None:
+        if (failed := next((e for e in chain if isinstance(e, missing)), None)) is None:
             kind = type(error.__cause__ or error).__name__
             return Fault("retry", f"the connection broke ({kind})")
-        return Fault("retry", one_line(away), unreachable=True, charged=False)
+        return Fault("retry", one_line(failed), unreachable=True, charged=False)
     # Invalid JSON in a successful response raises the parser's exception.
     if isinstance(error, sdk.APIError | ValueError | RecursionError):
         return Fault("failed", f"the answer can't be read ({type(error).__name__})")
@@ -143,7 +143,8 @@ def fault_of_status(
     # OpenRouter sends status 403 for a text that its moderation has blocked.
     if _FILTERED.intersection(words) or lookup(inner, "metadata", "flagged_input"):
         return Fault("refused", reason)
-    meant = next((s for words, s in _STATUS_BY_MESSAGE.items() if words in text.lower()), status)
+    meant = next((s for part, s in _STATUS_BY_MESSAGE.items() if part in text.lower()), status)
+    # OpenAI sends status 429 for an account without credit, too.
     if 402 in map(_named_status, words):
         meant = 402
     if meant in _PERMANENT:

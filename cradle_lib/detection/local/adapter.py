@@ -105,9 +105,10 @@ def apply_adapter(lm: Any, model: Model, folder: Path, tokenizer: Any, base_toke
     import torch
 
     rows = len(lm.get_input_embeddings().weight)
-    beyond = {token for token, id in tokenizer.get_vocab().items() if id >= rows}
+    # The base's tokenizer may itself have tokens without an embedding.
+    without_embedding = {token for token, id in tokenizer.get_vocab().items() if id >= rows}
     try:
-        if added := beyond - base_tokenizer.get_vocab().keys():
+        if added := without_embedding - base_tokenizer.get_vocab().keys():
             raise ValueError(f"training added {len(added):,} tokens, such as {min(added)!r}")
         return _load_adapter(lm, model, folder)
     except torch.OutOfMemoryError:

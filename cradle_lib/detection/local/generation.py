@@ -33,8 +33,8 @@ def checkpoint_settings(config: Any) -> dict[str, Any]:
     """Lists the settings in a checkpoint's ``GenerationConfig`` that would change an answer."""
     from transformers import GenerationConfig
 
-    # Values without effect; a setting that is missing here has none if it is unset. Without top_k,
-    # tokens are drawn from the whole vocabulary.
+    # The values that have no effect. Settings that are missing here have no effect if unset.
+    # top_k 0 draws tokens from the whole vocabulary.
     neutral = GenerationConfig._get_default_generation_params() | {"top_k": 0}
     return {
         name: value

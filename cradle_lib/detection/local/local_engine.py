@@ -187,15 +187,16 @@ class Local:
             last -= 1
         raw = str(self.tokenizer.decode(ids[:last]))
         text, reason = self.chat.without_special(raw), None
-        context = self.chat.opened
+        opened = self.chat.opened
         if marker is not None and marker in raw:
-            text, context = self.chat.without_special(raw.rpartition(marker)[2]), ""
+            text, opened = self.chat.without_special(raw.rpartition(marker)[2]), ""
         elif marker is not None:
+            # Special tokens stay: they show what the model wrote instead.
             text = str(self.tokenizer.decode(ids))
             reason = f"no {marker} in the answer"
-        if context and is_open(context + text):
-            reason = reason or f"the thought that the prompt opened ({context}) is not closed"
-        if not ended and (self.chat.may_think or is_cut(context + text)):
+        if opened and is_open(opened + text):
+            reason = reason or f"the thought that the prompt opened ({opened}) is not closed"
+        if not ended and (self.chat.may_think or is_cut(opened + text)):
             reason = f"cut at {self.decoding.max_new_tokens} tokens"
         return Answer(
             text=text,

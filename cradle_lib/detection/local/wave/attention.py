@@ -329,6 +329,7 @@ def attend_prefix(
     out, lse = (part[0] for part in attend(query, key, value, scale, bias))
     if bias is None:
         return out, lse
+    # The mask repeats all tokens for each query head of a key head: the first block suffices.
     sees_none = bias[: query.shape[2]].isinf().all(-1)
     return out.masked_fill(sees_none.unsqueeze(1), 0.0), lse.masked_fill(sees_none, -math.inf)
 
@@ -365,6 +366,7 @@ def _attention(
         prefix = attend_prefix(query, *store.prefix[layer], store.layout, scale, sliding_window)
         out, lse = merge((out, lse), prefix)
     if s_aux is not None:
+        # An attention sink adds exp(s_aux) to the denominator, which is exp(lse) without it.
         out = out * torch.sigmoid(lse - s_aux.unsqueeze(1)).unsqueeze(-1)
     return out.transpose(0, 1).unsqueeze(0).to(query.dtype), None
 

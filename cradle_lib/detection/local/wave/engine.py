@@ -75,6 +75,7 @@ class Wave(LocalEngine):
                         emit(waiting[0].answer(failure(error.with_traceback(None))))
                     if waiting[0].prompt is None:
                         waiting.popleft()
+                    # Go on with batches of one until the question that raises it has failed.
                     size = 1 if size > 1 else largest
         if problem:
             self._options.notice(f"{name}: {problem}; asking one question at a time")

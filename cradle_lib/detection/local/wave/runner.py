@@ -199,8 +199,12 @@ class Runner:
         for sequence, piece in zip(computed, pieces, strict=True):
             sequence.cached += sequence.target[piece.start : piece.end]
             sequence.seconds += passed * piece.tokens / len(ids)
-        extended = zip(answering, logits, likeliest, strict=True)
-        self._ask([sequence for sequence, *token in extended if self._extend(sequence, *token)])
+        answered = [
+            sequence
+            for sequence, row, token in zip(answering, logits, likeliest, strict=True)
+            if self._extend(sequence, row, token)
+        ]
+        self._ask(answered)
 
     def _forward(
         self, pieces: Sequence[Piece], ids: Sequence[int], keep: Sequence[int]
@@ -250,6 +254,7 @@ class Runner:
                 tokens_in=len(self._prefix) + sequence.prompt_length,
                 tokens_cached=sequence.reused,
             )
+        # A reason means that the cut answer could still become readable.
         if answer is None or (not complete and answer.reason is not None):
             sequence.target = sequence.target[: sequence.prompt_length] + sequence.answer
             return False
