@@ -282,7 +282,7 @@ def ask(
         budget = Budget(model, max_cost, sizes(), answered)
         if isinstance(engine, Remote):
             # Parallel calls could exceed the limit together.
-            engine.options = replace(options, concurrency=budget.concurrency(options.concurrency))
+            engine.options = replace(options, concurrency=budget.limit_calls(options.concurrency))
     engine.date = record.decoding.get("date")
     usable: dict[str, list[Prediction]] = {}
     for prediction in latest_answers(answered):
@@ -359,7 +359,7 @@ def _drive(
     now = Progress(stored, total, stored)
     exceptions = 0
 
-    def charge(prediction: Prediction) -> None:
+    def write_and_charge(prediction: Prediction) -> None:
         nonlocal now
         journal.append(prediction)
         if model.prices is not None and (usage := usage_of(prediction)) is not None:
@@ -372,10 +372,11 @@ def _drive(
 
     def emit(prediction: Prediction) -> None:
         nonlocal now, exceptions
+        # Falls by more than one if the next questions have stored answers.
         remaining = waiting[prediction.dialogue].remaining
         now = replace(now, done=now.done + left[prediction.dialogue] - remaining)
         left[prediction.dialogue] = remaining
-        charge(prediction)
+        write_and_charge(prediction)
         report(now)
         if prediction.error is not None:
             exceptions += 1
@@ -391,7 +392,7 @@ def _drive(
 
     if isinstance(engine, Remote) and model.prices is not None:
         # A call that may be charged is recorded in the journal, even if it is retried.
-        engine.on_lost_call = charge
+        engine.on_lost_call = write_and_charge
     report(now)
     if budget is not None and waiting:
         budget.check()

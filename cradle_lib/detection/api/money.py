@@ -206,8 +206,11 @@ class Budget:
         self.spent += cost
         self.highest = max(self.highest, cost)
 
-    def concurrency(self, wanted: int) -> int:
-        """Number of calls that may be in flight at the same time; at least one."""
+    def limit_calls(self, wanted: int) -> int:
+        """Sets and gives the number of calls that may be in flight at the same time, at least one.
+
+        :attr:`exhausted` assumes as many.
+        """
         affordable = int((self.limit - self.spent) / self.highest) if self.highest else wanted
         self._calls = max(1, min(wanted, affordable))
         return self._calls
