@@ -144,9 +144,11 @@ def fit_labels(matrix: Any, masks: Sequence[int]) -> Linear:
         if 0 < target.sum() < len(target):
             classifier = LogisticRegression(class_weight="balanced", max_iter=1000)
             classifiers[index] = classifier.fit(matrix, target)
-    weights = [c.coef_[0] for c in classifiers.values()] or [np.zeros(matrix.shape[1])]
-    biases = [c.intercept_[0] for c in classifiers.values()] or [0.0]
-    return Linear(tuple(classifiers), np.stack(weights, axis=1), np.array(biases))
+    # The empty matrix gives the shape if there is no label to learn.
+    empty = np.zeros((matrix.shape[1], 0))
+    weights = np.column_stack([empty, *(c.coef_[0] for c in classifiers.values())])
+    biases = np.array([c.intercept_[0] for c in classifiers.values()], dtype=np.float64)
+    return Linear(tuple(classifiers), weights, biases)
 
 
 def train_split(corpus: Corpus) -> Corpus:

@@ -186,6 +186,17 @@ def test_a_train_split_with_too_few_words_fails_questions(name: str, tmp_path: P
     assert {prediction.outcome for prediction in stored} == {Outcome.FAILED}
 
 
+@pytest.mark.parametrize("name", ["tfidf", "tfidf-history"])
+def test_a_train_split_without_labels_predicts_none(name: str, tmp_path: Path) -> None:
+    for part in ("train", "test"):
+        rows = "0,User: alpha beta,\n1,Listener: gamma,\n2,User: beta alpha,\n" * 2
+        (tmp_path / f"{part}.csv").write_text(f"turn_id,text,labels\n{rows}")
+    corpus = load_corpus(str(tmp_path / "test.csv"))
+    stored = load_predictions(run(load_registry()[name], corpus, out=tmp_path), corpus)
+    assert stored.masks.tolist() == [0] * 4
+    assert stored.ok.all()
+
+
 @pytest.mark.parametrize("history", ["self", "none"])
 def test_the_first_turn_prior_predicts_an_alert_for_each_first_user_turn(
     corpus: Corpus, tmp_path: Path, history: History
