@@ -87,6 +87,7 @@ def digest_of(
     Files in folders with an ``excluded`` name are skipped.
     """
     matched = [path for pattern in patterns for path in visible_files(project.root, pattern)]
+    # Nothing is below a matched file: it counts itself.
     files = {file for path in matched for file in (visible_files(path, "**/*") or [path])}
     return {
         project.shown(file): digest(file.read_bytes())

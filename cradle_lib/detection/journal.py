@@ -87,12 +87,14 @@ class Journal:
                         f"{record.differences(before)}. Choose another path for this run, or "
                         "move the file away."
                     )
+                # Every question failed: start over.
                 before, lines = None, []
             if before is not None and stored:
                 record = _of_same_file(before, record, path)
             with path.open("ab", buffering=0) as file:
                 file.truncate(sum(len(line) + 1 for line in lines))
                 journal = cls(path, file)
+                # A resumed run needs a new header only if more than its start time differs.
                 started = {"started": record.started}
                 if before is None or before.model_copy(update=started) != record:
                     journal._write(record)

@@ -338,6 +338,7 @@ def _with_date(record: Record, engine: Engine, path: Path, before: Record | None
         others = (read_answers(file)[0] for file in files if file != path and file.exists())
         for earlier in chain([before] if before else [], others):
             again = dated(earlier.decoding.get("date"))
+            # Only a start whose other settings are the same counts.
             if again.identity == earlier.identity:
                 return again
     return dated(today() if engine.asks_for_date() else None)

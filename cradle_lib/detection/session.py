@@ -71,6 +71,7 @@ class Prompt:
             pieces[-1] += self.text[start:end]
             if pieces[-1].strip():
                 pieces.append("")
+        # A blank rest is joined to the piece before it.
         rest = pieces.pop()
         pieces[-1:] = ["".join([*pieces[-1:], rest])]
         return pieces

@@ -154,8 +154,9 @@ class Layout:
         # Records have Python's own numbers, whatever the type of the column.
         for record in frame.filter([name, f"{name}_link"]).to_dict("records"):
             content, link = record[name], record.get(f"{name}_link")
-            leads = not (missing(content) or content == 0 or missing(link))
-            cells.append(replace(self._cell(how, name, content), link=str(link) if leads else ""))
+            if missing(content) or content == 0 or missing(link):
+                link = ""
+            cells.append(replace(self._cell(how, name, content), link=str(link)))
         return cells
 
     def _estimates(self, frame: pd.DataFrame) -> list[Cell]:

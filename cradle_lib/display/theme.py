@@ -179,7 +179,8 @@ def show_figure(
             figure.set_layout_engine("constrained")
         with theme():
             svg, links = _take_links(_svg(figure))
-        wide = _PIXELS * _size(svg)[0] > (WIDTH + 3 * _PAD) * 96
+        # Points are converted to inches; a picture has two margins, and one more is tolerated.
+        wide = _size(svg)[0] / 72 > WIDTH + 3 * _PAD
     finally:
         pyplot.close(figure)
     return Picture(svg, alt, caption, wide, None if data is None else to_csv(data), links)

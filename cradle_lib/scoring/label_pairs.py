@@ -151,13 +151,13 @@ def classify(gold: Masks, predicted: Masks, dialogue_of: Ints) -> pd.DataFrame:
         strict=True,
     )
     found: list[tuple[int, str, str, str | None]] = []
-    for row, (one, other, dialogue, place) in enumerate(turns):
-        for left, right in pair(one, other):
-            category = None if left == right else _category(left, right)
-            if left == NONE != right:
-                slot = dialogue, LABELS.index(right)
+    for row, (gold_mask, predicted_mask, dialogue, place) in enumerate(turns):
+        for wanted, given in pair(gold_mask, predicted_mask):
+            category = None if wanted == given else _category(wanted, given)
+            if category == "unfounded":
+                slot = dialogue, LABELS.index(given)
                 category = _false_positive(of_gold.get(slot), of_predicted[slot], place)
-            found.append((row, left, right, category))
+            found.append((row, wanted, given, category))
     frame = pd.DataFrame(found, columns=["row", "gold", "predicted", "category"])
     for name, names in (("gold", CELLS), ("predicted", CELLS), ("category", [*KINDS])):
         frame[name] = pd.Categorical(frame[name], names)

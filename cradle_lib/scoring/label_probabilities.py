@@ -50,6 +50,7 @@ def slot_probabilities(choices: Sequence[Choice], answer: str) -> Floats | None:
     found = []
     for target in [*(part.strip() for part in answer.split(";")), _END]:
         options = _options(written)
+        # After ``none``, or after all labels, the end is forced: no choice was stored.
         if target == _END and (written[-1:] == [NONE] or len(options) == 1):
             break
         probabilities = _slot(options, target, remaining)

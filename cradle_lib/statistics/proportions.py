@@ -47,6 +47,7 @@ def wilson(hits: NDArray[Any], of: NDArray[Any]) -> tuple[Floats, Floats]:
     binomial = share * (1 - share) * n
     over_dialogues = ((hits - share * of) ** 2).sum(axis=0)
     cluster_size = ratio((of**2).sum(axis=0), n)
+    # The number of independent occurrences that n of them count as.
     size = n / np.maximum(1.0, ratio(over_dialogues, binomial, np.nan))
     size = np.where(binomial > 0, size, ratio(n, cluster_size))
     middle = (share + _Z**2 / (2 * size)) / (1 + _Z**2 / size)

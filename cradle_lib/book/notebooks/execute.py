@@ -112,7 +112,7 @@ def _run(job: Job, executed: Path) -> None:
 
 
 def _tidy(text: str, job: Job) -> str:
-    """Removes paths and metadata of this run, arranges the page, and stores its ingredients."""
+    """Makes paths relative to the repository, arranges the page, and stores its ingredients."""
     text = text.replace(json.dumps(f"{job.project.root}{os.sep}", ensure_ascii=False)[1:-1], "")
     content = json.loads(text)
     content["metadata"].pop("papermill", None)
@@ -128,7 +128,7 @@ def _tidy(text: str, job: Job) -> str:
 def _failed_cell(executed: Path, error: Any) -> str:
     """Gives the number of the failed cell in the source, and the first line that failed."""
     cells = json.loads(executed.read_text(encoding="utf-8"))["cells"]
-    # Papermill has added a cell at the top, and one before the failed cell.
+    # Papermill has added a cell at the top and one before the failed cell, which is two further.
     added = {INJECTED, "papermill-error-cell-tag"}
     number = sum(added.isdisjoint(tags_of(cell)) for cell in cells[: error.cell_index + 3])
     text = _ANSI.sub("", "\n".join(error.traceback))

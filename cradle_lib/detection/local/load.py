@@ -38,9 +38,9 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
 
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        with _source(model) as (source, where, warned):
-            base_tokenizer = tokenizer = _base_tokenizer(model, source, where)
-            lm = _from_pretrained(model, source, where, options.device_map)
+        with _source(model) as (source, at_commit, warned):
+            base_tokenizer = tokenizer = _base_tokenizer(model, source, at_commit)
+            lm = _from_pretrained(model, source, at_commit, options.device_map)
             lm = lm if options.device_map else lm.to(device)
             if (folder := find_adapter(model)) is not None:
                 tokenizer = adapter_tokenizer(model, folder, base_tokenizer, options.notice)
@@ -62,8 +62,8 @@ def load_tokenizer(model: Model) -> Any:
     Raises:
         EngineError: If it can't be read or reached.
     """
-    with _source(model) as (source, where, _):
-        tokenizer = _base_tokenizer(model, source, where)
+    with _source(model) as (source, at_commit, _):
+        tokenizer = _base_tokenizer(model, source, at_commit)
         folder = find_adapter(model)
         if folder is None:
             return tokenizer
@@ -78,8 +78,8 @@ def load_generation_config(model: Model) -> Any:
     """
     from transformers import GenerationConfig
 
-    with _source(model) as (source, where, _):
-        return GenerationConfig.from_pretrained(source, **where)
+    with _source(model) as (source, at_commit, _):
+        return GenerationConfig.from_pretrained(source, **at_commit)
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def _source(model: Model) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
     """
     import torch
 
-    source, where = model.base, {}
+    source, at_commit = model.base, {}
     if source.startswith(PREFIX):
         require_packages("gguf", extra="local", model=model)
         pin = embedded_pin(source)
@@ -105,10 +105,10 @@ def _source(model: Model) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
             )
         source = str(embedded_weights())
     elif not Path(source).is_dir():
-        where = {"revision": hub_commit(model)}
+        at_commit = {"revision": hub_commit(model)}
     with quiet() as warned:
         try:
-            yield source, where, warned
+            yield source, at_commit, warned
         except IncompleteError as error:
             raise _incomplete(model, source, str(error)) from None
         except (EngineError, torch.OutOfMemoryError):
@@ -127,7 +127,7 @@ def _incomplete(model: Model, source: str, problem: str) -> EngineError:
     )
 
 
-def _base_tokenizer(model: Model, source: str, where: dict[str, Any]) -> Any:
+def _base_tokenizer(model: Model, source: str, at_commit: dict[str, Any]) -> Any:
     """Loads the base's tokenizer.
 
     Raises:
@@ -137,16 +137,16 @@ def _base_tokenizer(model: Model, source: str, where: dict[str, Any]) -> Any:
     from transformers import AutoTokenizer
     from transformers.utils.peft_utils import find_adapter_config_file
 
-    if find_adapter_config_file(source, revision=where.get("revision")) is not None:
+    if find_adapter_config_file(source, revision=at_commit.get("revision")) is not None:
         raise EngineError(
             f"{model.name}: {source} is an adapter. Name its base and the adapter's folder: "
             "`weights: BASE + FOLDER`."
         )
-    return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
+    return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **at_commit)
 
 
 def _from_pretrained(
-    model: Model, source: str, where: dict[str, str], device_map: str | None
+    model: Model, source: str, at_commit: dict[str, str], device_map: str | None
 ) -> Any:
     """Loads the weights.
 
@@ -159,7 +159,7 @@ def _from_pretrained(
     # A fixed seed, so that values that an architecture initializes are the same in each start.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        lm, info = _auto_class(source, where).from_pretrained(
+        lm, info = _auto_class(source, at_commit).from_pretrained(
             source,
             dtype=(model.decoding and model.decoding.dtype) or "auto",
             trust_remote_code=False,
@@ -167,19 +167,19 @@ def _from_pretrained(
             output_loading_info=True,
             # Otherwise Transformers raises an error that does not name the tensors.
             ignore_mismatched_sizes=True,
-            **where,
+            **at_commit,
             **spread,
         )
     require_all_tensors(lm, info)
     return lm
 
 
-def _auto_class(source: str, where: dict[str, str]) -> Any:
+def _auto_class(source: str, at_commit: dict[str, str]) -> Any:
     """Finds the class of a checkpoint; multimodal models are loaded with all their parts."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
-    config = AutoConfig.from_pretrained(source, trust_remote_code=False, **where)
+    config = AutoConfig.from_pretrained(source, trust_remote_code=False, **at_commit)
     multimodal = MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.get(config.model_type)
     if multimodal in (config.architectures or ()):
         return AutoModelForImageTextToText
