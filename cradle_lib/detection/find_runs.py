@@ -75,7 +75,8 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
     Args:
         corpus: The corpus of the runs.
         models: Ids in the registry, or specs. By default, the models of the default set, followed
-            by functions and specs by name, except the run of the notebook template.
+            by all others in the folder of the user's runs, by name, except the run of the notebook
+            template.
 
     Returns:
         The predictions in the order of the models. A run over a sample, or an unfinished run, is
@@ -89,12 +90,12 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
     if models:
         named = [resolve(name, registry) for name in models]
         return [load_run(entry, corpus, partial=True) for entry in named]
-    # Functions and specs have no entry.
+    default = [entry for entry in registry.values() if entry.default]
     made = list_runs(paths.RUNS)
-    own = [name for name in sorted(made) if name not in registry and corpus.name in made[name]]
-    own = [name for name in own if name != paths.TEMPLATE_RUN]
-    journals = [find_journal(entry, corpus) for entry in registry.values() if entry.default]
-    journals += [paths.RUNS / corpus.name / f"{name}.jsonl" for name in own]
+    own = {name for name, runs in made.items() if corpus.name in runs}
+    own -= {paths.TEMPLATE_RUN, *(entry.id for entry in default)}
+    journals = [find_journal(entry, corpus) for entry in default]
+    journals += [paths.RUNS / corpus.name / f"{name}.jsonl" for name in sorted(own)]
     found = []
     for path in filter(None, journals):
         with suppress(NoRunError):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import (
     Journal,
@@ -28,7 +29,7 @@ from cradle_lib.detection import registry as models
 from cradle_lib.detection import run as run_module
 from cradle_lib.detection.baselines.keyword import Keyword
 from cradle_lib.detection.find_runs import PAGE, load_run, run_sets, with_same_dialogues
-from cradle_lib.detection.run import run
+from cradle_lib.detection.run import default_runs, run
 from cradle_lib.errors import JournalError, NoRunError
 
 from ..forty_dialogues import corpus, make_run, runs  # noqa: F401
@@ -86,7 +87,18 @@ def test_default_and_own_models_are_loaded_without_names(home: Path, forty: Corp
     run_model("always-none", forty)
     run_model("always-none", forty, "gold")
     # In the registry's order, not in that of the runs; tfidf has not been run.
-    assert [one.record.model for one in stored_runs(forty)] == ["always-none", "keyword", "mine"]
+    found = ["always-none", "keyword", "mine"]
+    assert [one.record.model for one in stored_runs(forty)] == found
+    # A model of the registry that is not in the default set has a run of the user.
+    folder = home / "runs" / forty.name
+    (folder / "qwen3-32b.jsonl").write_bytes((folder / "keyword.jsonl").read_bytes())
+    assert len(stored_runs(forty)) == 4
+    # The page of runs has the same, after the other baselines were run.
+    made = default_runs(forty)
+    assert len(made) == len(stored_runs(forty)) > 4
+    # The run of the notebook template is shown on its own page only.
+    (folder / "qwen3-32b.jsonl").rename(folder / f"{paths.TEMPLATE_RUN}.jsonl")
+    assert len(default_runs(forty)) == len(made) - 1
 
 
 def test_a_changed_baseline_is_run_again_and_a_damaged_journal_is_kept(
