@@ -27,6 +27,8 @@ from cradle_lib.prompts import Template
 from cradle_lib.record import History
 
 TAG: Final = "MODEL_TAG"
+#: Branch in :attr:`Metadata.choices` that ends the answer.
+END: Final = "<end>"
 
 
 @dataclass(frozen=True, slots=True)

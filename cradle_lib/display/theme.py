@@ -46,7 +46,6 @@ WIDTH: Final = 5.2
 DESKTOP: Final = 6.9
 INK: Final = "#1f2328"
 FAINT: Final = "#c9ced6"
-PAPER: Final = "#ffffff"
 #: Ten colours that can be distinguished with any kind of colour vision, on light and dark pages.
 #: The first two are those of Okabe and Ito. A search chose the others: as far as possible from
 #: all others under simulated dichromacy (Machado et al. 2009), with a contrast of at least 3.

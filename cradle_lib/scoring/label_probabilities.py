@@ -26,11 +26,11 @@ from typing import Final
 
 import numpy as np
 
+from cradle_lib.detection.session import END
 from cradle_lib.labels import ALL_MASK, BITS, LABELS, NONE
 from cradle_lib.statistics.rates import Floats
 
 Choice = Mapping[str, float]
-_END: Final = "<end>"
 _PART: Final = re.compile("[_;]")
 
 
@@ -48,10 +48,10 @@ def slot_probabilities(choices: Sequence[Choice], answer: str) -> Floats | None:
     remaining = list(reversed(choices))
     written: list[str] = []
     found = []
-    for target in [*(part.strip() for part in answer.split(";")), _END]:
+    for target in [*(part.strip() for part in answer.split(";")), END]:
         options = _options(written)
         # After ``none``, or after all labels, the end is forced: no choice was stored.
-        if target == _END and (written[-1:] == [NONE] or len(options) == 1):
+        if target == END and (written[-1:] == [NONE] or len(options) == 1):
             break
         probabilities = _slot(options, target, remaining)
         if probabilities is None:
@@ -76,7 +76,7 @@ def _options(written: Sequence[str]) -> dict[str, str]:
     """Maps each label that is allowed in the next slot to its text."""
     if not written:
         return {text: text for text in (NONE, *LABELS)}
-    return {_END: _END} | {label: f"; {label}" for label in LABELS if label not in written}
+    return {END: END} | {label: f"; {label}" for label in LABELS if label not in written}
 
 
 def _slot(options: dict[str, str], target: str, remaining: list[Choice]) -> Floats | None:

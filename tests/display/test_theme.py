@@ -16,13 +16,14 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from cradle_lib.display.theme import INK, PALETTE, PAPER, RAMP, WIDTH, Picture, show_figure, theme
+from cradle_lib.display.theme import INK, PALETTE, RAMP, WIDTH, Picture, show_figure, theme
 from cradle_lib.errors import BookError
 
 from .markup import Markup, words
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = ["cost $1 and $2", "<script>&amp;", "plain_text"]
+LIGHT_PAGE = "#ffffff"
 DARK_PAGE = "#14181e"
 
 
@@ -99,10 +100,10 @@ def test_ten_colours_are_distinguishable_with_any_colour_vision(vision: str, pag
 
 
 def test_text_and_marks_have_enough_contrast_on_both_pages() -> None:
-    assert contrast(INK, PAPER) >= 7
+    assert contrast(INK, LIGHT_PAGE) >= 7
     assert contrast(on_dark_page(INK), DARK_PAGE) >= 7
     for colour in PALETTE:
-        assert contrast(colour, PAPER) >= 3
+        assert contrast(colour, LIGHT_PAGE) >= 3
         assert contrast(on_dark_page(colour), DARK_PAGE) >= 3
 
 

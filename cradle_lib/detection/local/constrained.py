@@ -12,14 +12,14 @@ model without constraints, and has separate rows in every table.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from cradle_lib.detection.session import END
 from cradle_lib.labels import LABELS, NONE
 
-END: Final = "<end>"
 #: The remaining tokens of a label, and the label.
 Rest = tuple[list[int], str]
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, read_answer, read_journal
-from cradle_lib.detection.local.constrained import END, Grammar, GrammarState
+from cradle_lib.detection.local.constrained import Grammar, GrammarState
 from cradle_lib.detection.local.local_engine import Local
 from cradle_lib.detection.local.wave import runner
 from cradle_lib.detection.run import run
-from cradle_lib.detection.session import Answer, Session
+from cradle_lib.detection.session import END, Answer, Session
 from cradle_lib.labels import LABELS, NONE
 from cradle_lib.prompts import load_template
 
