@@ -38,7 +38,8 @@ class Source(NamedTuple):
     Attributes:
         form: :data:`CHAT`, :data:`TABLE` or :data:`TRANSCRIPT`.
         messages: One row per message, with the columns of the file. The index is the zero-based
-            row of the table, position of the dialogue, or line of the transcript.
+            row of the table, item of the JSON list (a message or a dialogue), or line of the
+            transcript.
         details: How it was read: ``encoding``, ``separator`` and ``dialogues without messages``,
             where they apply.
     """

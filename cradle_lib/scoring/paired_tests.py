@@ -97,7 +97,10 @@ def paired_tests(
 def _test(
     pair: Floats, differing: Floats, permutations: int, seed: int, zero_division: float
 ) -> PairedTest:
-    """Tests the mean F1 of some columns of counts."""
+    """Tests the mean F1 of the labels in ``pair``; shape as in :func:`paired_tests`.
+
+    ``differing`` has the counts in which the two systems differ on a discordant dialogue.
+    """
     # Imported here because it takes a second, and most commands run no test.
     from scipy.stats import t as student
 
@@ -145,7 +148,8 @@ def _studentised(
     sides = (kept.T @ flat + swapped.T @ exchanged).reshape(-1, 2, 2, labels)
     scores = f1(sides[:, :, 0], sides[:, :, 1], zero_division)
     means = scores.mean(axis=-1)
-    # The second system's counts move the difference up, the first system's down.
+    # A dialogue moves F by (2 t - F s) / S (see the module): that of the second system moves the
+    # difference up, that of the first down.
     weight = ratio(np.array([[-1.0], [1.0]]) / labels, sides[:, :, 1], 0.0)
     coefficients = np.stack([2 * weight, -weight * scores], axis=2).reshape(len(sides), -1).T
     squares = kept * (flat @ coefficients) ** 2 + swapped * (exchanged @ coefficients) ** 2

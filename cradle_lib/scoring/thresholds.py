@@ -158,7 +158,7 @@ def chosen_thresholds(
         - ``value``, ``low``, ``high`` (float): a share from 0 to 1 and its 95 % interval.
 
     Raises:
-        ScoringError: If a run and its dev run share their dialogues.
+        ScoringError: If a run and its dev run are over the same corpus.
     """
     others = {(each.run.record.model, each.wanted): each for each in _scored_turns(dev, STAGES)}
     parts = []

@@ -46,7 +46,7 @@ class Estimate(NamedTuple):
     Attributes:
         value: The statistic; NaN where it is undefined. Shape (...).
         low: Lower bounds, of the same shape; NaN without an interval: without draws, for a single
-            dialogue, or if all draws give the same value.
+            dialogue, if all draws give the same value, or if more than 5 % are undefined.
         high: Upper bounds, likewise.
     """
 

@@ -81,13 +81,13 @@ class Keyword(Sequential):
             past = bool(self._patterns["past cue"].search(plain)) and not ongoing
             clauses = _CLAUSE.split(plain)
             for name in ("alert", *CRISIS_TYPES):
-                if any(self._states(name, clause) for clause in clauses):
+                if any(self._is_disclosed(name, clause) for clause in clauses):
                     in_past = past or (name.lower() in self._past_by_default and not ongoing)
                     stem = name if name == "alert" else f"confirm_{name}"
                     mask |= BITS[f"{stem}_{'past' if in_past else 'ongoing'}"]
         return _most_severe(mask)
 
-    def _states(self, name: str, clause: str) -> bool:
+    def _is_disclosed(self, name: str, clause: str) -> bool:
         matches = self._patterns[name].finditer(clause)
         return any(self._is_about_user(clause, match) for match in matches)
 

@@ -161,9 +161,9 @@ class Chat:
         return frozenset(self._known.keys() & set(found))
 
     def training_end(self, ends: frozenset[int]) -> int | None:
-        """Gives the end token to train with: the one the template writes, or the tokenizer's.
+        """Gives the end token to train with, one of ``ends``; ``None`` if there is none.
 
-        It is one of :meth:`ends`; ``None`` if there is none.
+        It is the one that the template writes, or else the tokenizer's, or else the lowest id.
         """
         for id in (self._template_end, self._tokenizer.eos_token_id):
             if id in ends:
