@@ -145,7 +145,7 @@ def read_parquet(path: Path, wanted: Collection[str] | None = None) -> Columns:
         CorpusError: If the file is damaged, or a name occurs twice.
     """
     try:
-        # Not `read_table`, which adds a column for each parent folder called `NAME=VALUE`.
+        # Not `read_table`: some versions add a column for a parent folder `NAME=VALUE`.
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
             _require_distinct(names)

@@ -279,7 +279,8 @@ def ask(
     max_cost = options.max_cost
     if max_cost is None and before is not None:
         max_cost = before.max_cost
-    budget, sizes = None, cache(task.sizes)
+    sizes = cache(task.sizes)
+    budget = None
     if max_cost is not None:
         record = record.model_copy(update={"max_cost": max_cost})
         budget = Budget(model, max_cost, sizes(), answered)

@@ -203,7 +203,7 @@ def threshold_scores(
     for found in _scored_turns(runs, {**STAGES, **BITS}):
         if found.wanted not in STAGES and found.positive.sum() < ENOUGH:
             continue
-        areas = bootstrap(_ranks(found), _areas, draws=draws, seed=seed)["areas"]
+        areas = bootstrap(_turns_by_value(found), _areas, draws=draws, seed=seed)["areas"]
         squares = bootstrap(_squares(found), _brier, draws=draws, seed=seed)["brier"]
         parts += [
             found.described(areas.to_frame(measure=["roc_area", "pr_area"])),
@@ -313,11 +313,11 @@ def _shares(totals: Floats) -> dict[str, Floats]:
     return {"shares": np.stack([recall, precision, f1, flagged], axis=-2)}
 
 
-def _ranks(found: _ScoredTurns) -> NDArray[np.int64]:
+def _turns_by_value(found: _ScoredTurns) -> NDArray[np.int64]:
     """Counts positive and negative turns at each probability of a positive turn, and in between.
 
     Both areas are computed from these counts in every draw. Shape (dialogues, 2, 2 J + 1) for J
-    such values, ascending.
+    different probabilities of positive turns, ascending.
     """
     levels = np.unique(found.values[found.positive])
     # Odd places are the values, even ones are between them.
