@@ -125,9 +125,10 @@ def show(
 
     Without ``columns`` the table has a row for each row of the frame, with all of its columns.
     With ``columns`` each row of the frame is one cell. A cell is an estimate, made of ``value``
-    and, if they are there, ``low`` and ``high`` (the interval), ``unit`` and ``link`` (the address
-    of what a number other than 0 counts: see :func:`.with_links`); or, where the column
-    ``published`` has text, the number as the paper prints it: see :func:`.published_frame`.
+    and, if the frame has them, ``low`` and ``high`` (the interval), ``unit`` and ``link`` (the
+    address of the turns that a number counts, unused for 0: see :func:`.with_links`). Where
+    ``value`` is missing and ``published`` has text, the cell is the number as the paper prints it:
+    see :func:`.published_frame`.
     A column ``NAME_link`` has the addresses that cells of the column ``NAME`` link to.
     Rows and columns are in order of their categories, or else of appearance. Undefined and
     missing values appear as a dash.
@@ -147,8 +148,8 @@ def show(
             marked, unless all values are equal. Rows with a false ``competes`` are ignored. If
             rows compete, headings sort the rows within each group, and shares have bars.
         formats: How numbers are written: one unit of :func:`.write` for ``value``, or a mapping
-            to units from the name of a column of the frame, a value that names a row or column
-            of the table, or a unit of the column ``unit``. By default whole numbers are counts,
+            to such units. Its keys are columns of the frame, values that name a row or column of
+            the table, or units of the column ``unit``. By default whole numbers are counts,
             and other values are shares from 0 to 1, shown in percent; so is a column with a
             heading that ends in "(%)".
         titles: Headings and names on the page that differ from those in the frame. Scores and
