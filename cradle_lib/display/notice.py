@@ -38,7 +38,7 @@ class Notice:
 
 @dataclass(slots=True)
 class Page:
-    """The current page: its corpus (``None`` before the banner), and if annotators are simulated."""
+    """The current page: its corpus (``None`` before the banner); if annotators are simulated."""
 
     corpus: Corpus | None = None
     simulated: bool = False
