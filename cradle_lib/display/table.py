@@ -41,8 +41,8 @@ _FOLDED: Final = ("Signature `", *_IN_WORDS)
 RESAMPLED: Final = "Intervals cover the sampling of dialogues only."
 #: The note on values without an interval.
 NO_INTERVAL: Final = (
-    "No interval, unless another note gives the reason: the value is the same in at least 95 % of "
-    "the draws, or undefined in more than 5 %."
+    "A value has no interval if it is the same in at least 95 % of the draws or undefined in more "
+    "than 5 %, or for a reason that another note gives."
 )
 
 
