@@ -77,7 +77,7 @@ def label(folder: Path) -> list[str]:
 
 
 def test_the_commands_of_the_page_make_gold_labels_from_a_folder(folder: Path) -> None:
-    collect, export, read_first, agreement, read, by_user_turns, after, adjudicate, infer, *_ = (
+    collect, export, read_first, agreement, read, second, after, adjudicate, infer, *_ = (
         cradle_commands()
     )
     assert "12 dialogues, 60 turns" in run_command(collect, folder)
@@ -89,10 +89,11 @@ def test_the_commands_of_the_page_make_gold_labels_from_a_folder(folder: Path) -
     assert "team 2, round" in shown
     assert "labelled" in shown
     assert "24 annotations: study/annotations.parquet" in run_command(read, folder)
-    shown = run_command(by_user_turns, folder)
+    assert second == agreement
+    shown = run_command(f"{second} --units user", folder)
     assert "all user turns" in shown
     assert "confirm_DV_ongoing" in shown
-    found = json.loads(run_command(f"{by_user_turns} --json --draws 20", folder))
+    found = json.loads(run_command(f"{second} --units user --json --draws 20", folder))
     # JSON has no NaN.
     wanted = {"team": "1", "round": 1, "label": "confirm_RA_past", "measure": "kappa"}
     [row] = [row for row in found if wanted.items() <= row.items()]
