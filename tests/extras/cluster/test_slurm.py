@@ -124,7 +124,7 @@ def test_ctrl_c_ends_the_jobs_and_keeps_the_answers(slurm: Cluster, tmp_path: Pa
         assert server.wait_for(2)
         first.send_signal(signal.SIGINT)
         assert first.stderr is not None
-        assert any("wait for calls in flight" in line for line in first.stderr)
+        assert any("after their calls in flight" in line for line in first.stderr)
         logs = tmp_path / "surrogate-test" / ".openai-m.cluster"
         slurm.until(
             lambda: sum("in flight" in log.read_text() for log in logs.glob("*_log.err")) == 2
