@@ -75,8 +75,7 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
     Args:
         corpus: The corpus of the runs.
         models: Ids in the registry, or specs. By default, the models of the default set, followed
-            by all others in the folder of the user's runs, by name, except the run of the notebook
-            template.
+            by :func:`other_runs`.
 
     Returns:
         The predictions in the order of the models. A run over a sample, or an unfinished run, is
@@ -90,21 +89,35 @@ def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]
     if models:
         named = [resolve(name, registry) for name in models]
         return [load_run(entry, corpus, partial=True) for entry in named]
-    default = [entry for entry in registry.values() if entry.default]
-    made = list_runs(paths.RUNS)
-    own = {name for name, runs in made.items() if corpus.name in runs}
-    own -= {paths.TEMPLATE_RUN, *(entry.id for entry in default)}
-    journals = [find_journal(entry, corpus) for entry in default]
-    journals += [paths.RUNS / corpus.name / f"{name}.jsonl" for name in sorted(own)]
     found = []
-    for path in filter(None, journals):
-        with suppress(NoRunError):
-            found.append(load_predictions(path, corpus, partial=True))
+    for entry in registry.values():
+        if entry.default:
+            with suppress(NoRunError):
+                found.append(load_run(entry, corpus, partial=True))
+    found += other_runs(corpus)
     if not found:
         raise NoRunError(
             f"no model of the default set has been run over {corpus.name}. "
             "Make a run with `cradle infer`, for instance with `--model keyword`."
         )
+    return found
+
+
+def other_runs(corpus: Corpus) -> list[Predictions]:
+    """Loads the user's runs of models outside the default set, by name.
+
+    The run of the notebook template is left out, as are runs without a complete dialogue.
+
+    Raises:
+        JournalError: If a journal does not fit the corpus.
+    """
+    default = {entry.id for entry in load_registry().values() if entry.default}
+    names = {name for name, made in list_runs(paths.RUNS).items() if corpus.name in made}
+    found = []
+    for name in sorted(names - default - {paths.TEMPLATE_RUN}):
+        with suppress(NoRunError):
+            path = paths.RUNS / corpus.name / f"{name}.jsonl"
+            found.append(load_predictions(path, corpus, partial=True))
     return found
 
 

@@ -32,7 +32,7 @@ from cradle_lib.detection.engine import (
     revision_of,
     weights_revision,
 )
-from cradle_lib.detection.find_runs import PAGE, load_run, stored_runs
+from cradle_lib.detection.find_runs import PAGE, load_run, other_runs
 from cradle_lib.detection.journal import (
     Journal,
     joined_path,
@@ -151,8 +151,8 @@ def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions
 
     Args:
         corpus: The corpus.
-        models: Ids in the registry, or specs. By default, the baselines of the default set are run,
-            and all runs of :func:`.stored_runs` are loaded.
+        models: Ids in the registry, or specs. By default, the models of the default set, followed
+            by :func:`.other_runs`.
 
     Returns:
         The predictions in the order of the models. A model without a run is left out, as is a
@@ -163,18 +163,15 @@ def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions
     """
     registry = load_registry()
     entries = [resolve(name, registry) for name in models]
-    for entry in entries or registry.values():
-        if entry.kind == "baseline" and (models or entry.default):
-            with suppress(EngineError):  # The corpus has no train split.
-                run_model(entry, corpus)
     found: list[Predictions] = []
-    if not models:
+    for entry in entries or [entry for entry in registry.values() if entry.default]:
         with suppress(NoRunError):
-            found = stored_runs(corpus)
-    for entry in entries:
-        with suppress(NoRunError):
+            if entry.kind == "baseline":
+                with suppress(EngineError):  # The corpus has no train split.
+                    found.append(run_model(entry, corpus))
+                    continue
             found.append(load_run(entry, corpus, partial=True))
-    return found
+    return found if models else found + other_runs(corpus)
 
 
 def run(
