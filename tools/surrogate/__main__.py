@@ -1,5 +1,7 @@
 """Generates the surrogate corpus: ``python -m tools.surrogate``; the same bytes every time.
 
+With arguments it runs the commands for the written dialogues (:mod:`commands`).
+
 The plans match every published count. The construction pipeline writes the text, with the phrase
 bank as its writer.
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +34,7 @@ from cradle_lib.corpus.load import SUMS
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import replacing
 from tools.surrogate.annotated import plan_annotated
+from tools.surrogate.commands import run
 from tools.surrogate.generated import plan_generated
 
 SEED: Final = 2606
@@ -134,4 +138,4 @@ def _save_table(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    build_surrogate()
+    sys.exit(run(sys.argv[1:]) if sys.argv[1:] else build_surrogate())

@@ -118,15 +118,20 @@ def repeated(case: Case) -> Iterator[str]:
         yield f"Turns {', '.join(map(str, again))} repeat an earlier turn. Go on with the story."
 
 
+def identifying_detail(text: str) -> tuple[str, str] | None:
+    """Finds a detail that could identify a person: its kind and its words."""
+    patterns = {**_IDENTIFYING, "what looks like a name": _NAME}
+    found = ((kind, pattern.search(text)) for kind, pattern in patterns.items())
+    return next(((kind, match[0]) for kind, match in found if match), None)
+
+
 def identifying(case: Case) -> Iterator[str]:
     """A detail could identify a person."""
     for number, line in enumerate(case.draft.lines, start=1):
-        for what, pattern in _IDENTIFYING.items():
-            if pattern.search(line.text):
-                yield f"Turn {number} holds {what}. Leave it out."
-                return
-        if _NAME.search(line.text):
-            yield f"Turn {number} holds what looks like a name. Name nobody and no place."
+        if detail := identifying_detail(line.text):
+            kind = detail[0]
+            todo = "Leave it out." if kind in _IDENTIFYING else "Name nobody and no place."
+            yield f"Turn {number} holds {kind}. {todo}"
             return
 
 

@@ -1,0 +1,86 @@
+"""Commands for the written dialogues: ``plan``, ``skeleton`` and ``check``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from cradle_lib.errors import CradleError
+from tools.surrogate.dialogue_files import Fault, Written, check_file, file_paths, skeleton
+from tools.surrogate.measures import Measure, doubts, measure
+from tools.surrogate.plans import SPLITS, write_plans
+from tools.surrogate.seeds import write_seeds
+
+#: Examples printed below a measure that misses its target.
+EXAMPLES: Final = 12
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs a command.
+
+    Returns:
+        0 if all is well, 1 if ``check`` found a fault or a missed target, 2 for an error.
+    """
+    parser = argparse.ArgumentParser(prog="python -m tools.surrogate")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("plan", help="write plans.jsonl and seeds.jsonl")
+    outline = commands.add_parser("skeleton", help="print the skeleton of a file")
+    outline.add_argument("split", choices=SPLITS)
+    outline.add_argument("number", type=int, help="number of the file, from 0")
+    check = commands.add_parser("check", help="check files and measure their text")
+    check.add_argument("files", nargs="*", type=Path, help="default: all files")
+    check.add_argument("--partial", action="store_true", help="accept missing or empty dialogues")
+    given = parser.parse_args(arguments)
+    try:
+        if given.command == "plan":
+            write_plans()
+            write_seeds()
+        elif given.command == "skeleton":
+            print(skeleton(given.split, given.number), end="")  # noqa: T201
+        else:
+            files = given.files or file_paths()
+            if given.partial and not given.files:
+                files = [path for path in files if path.exists()]
+            return _check(files, partial=given.partial)
+    except CradleError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return 2
+    return 0
+
+
+def _check(files: Sequence[Path], *, partial: bool) -> int:
+    dialogues: list[Written] = []
+    faults: list[Fault] = []
+    for path in files:
+        found, wrong = check_file(path, partial=partial)
+        dialogues += found
+        faults += wrong
+    faulty = {fault.dialogue for fault in faults}
+    sound = [dialogue for dialogue in dialogues if dialogue.id not in faulty]
+    lines = [f"FAULT {fault}" for fault in faults]
+    lines += [f"look at {doubt}" for doubt in doubts(sound)]
+    lines.append(
+        f"{len(files)} files, {len(dialogues)} dialogues, {len(faults)} faults; "
+        f"the measures are of {len(sound)} dialogues without a fault"
+    )
+    measures = measure(sound) if sound else []
+    for one in measures:
+        lines.append(_measure_line(one))
+        if not one.met:
+            lines += [f"        {example}" for example in one.examples[:EXAMPLES]]
+            hidden = len(one.examples) - EXAMPLES
+            lines += [f"        and {hidden} more"] if hidden > 0 else []
+    print("\n".join(lines))  # noqa: T201
+    return int(bool(faults) or not all(one.met for one in measures))
+
+
+def _measure_line(one: Measure) -> str:
+    decimals = 3 if 0 < one.high < 1 else 1
+    if one.high == float("inf"):
+        target = f"at least {one.low:g}"
+    else:
+        target = f"{one.low:g} to {one.high:g}" if one.low else f"at most {one.high:g}"
+    return f"{'ok' if one.met else 'MISSED':<7} {one.name:<44}{one.value:>9.{decimals}f}   {target}"
