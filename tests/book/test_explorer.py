@@ -29,7 +29,9 @@ from cradle_lib.scoring.explorer_data import explorer_data
 from cradle_lib.scoring.label_pairs import KINDS, label_pairs
 from cradle_lib.scoring.stage_orders import stage_orders
 
+from ..detection.dialogues import make_corpus
 from ..forty_dialogues import HOSTILE, corpus, make_run, runs
+from ..scoring.made_runs import make_predictions
 from .explorer_site import write_site
 
 __all__ = ["corpus", "make_run", "runs"]
@@ -277,6 +279,65 @@ def test_text_is_hidden_until_requested_and_escaped(open_page: Callable[..., Pag
     page.reload()
     page.locator(".gate").wait_for()
     assert SECRET not in page.locator("main").inner_html()
+
+
+SEARCHED = (
+    *(
+        "I don\u2019t sleep.",
+        "I don't sleep.",
+        "caf\u00e9 closed",
+        "cafe\u0301 closed",
+        "Cafe open",
+    ),
+    *("at 10\u00a0pm", "\u0130stanbul trip", "zero\u200bwidth", "STRASSE", "stra\u00dfe"),
+    *(
+        "soft\u00adhyphen",
+        "new\u2028line",
+        "\u201ewell\u201c",
+        '\u00abwell\u00bb "well"',
+        "so\u2014so",
+    ),
+    *("\ufb01ne", "\u039f\u0394\u039f\u03a3"),
+)
+# Search text: what is marked in which of the texts.
+MARKED = {
+    "don't sleep": {0: "don\u2019t sleep", 1: "don't sleep"},
+    "DON\u2018T": {0: "don\u2019t", 1: "don't"},
+    "caf\u00e9": {2: "caf\u00e9", 3: "cafe\u0301", 4: "Cafe"},
+    "cafe\u0301 c": {2: "caf\u00e9 c", 3: "cafe\u0301 c"},
+    "10 pm": {5: "10\u00a0pm"},
+    "istanbul": {6: "\u0130stanbul"},
+    "zerowidth": {7: "zero\u200bwidth"},
+    "strasse": {8: "STRASSE", 9: "stra\u00dfe"},
+    "soft\u00adhy": {10: "soft\u00adhy"},
+    "new line": {11: "new\u2028line"},
+    '"well"': {12: "\u201ewell\u201c", 13: '\u00abwell\u00bb"well"'},
+    "so-so": {14: "so\u2014so"},
+    "fine": {15: "\ufb01ne"},
+    "\u03bf\u03b4\u03bf\u03c2": {16: "\u039f\u0394\u039f\u03a3"},
+    "\u00ad": {},
+}
+
+
+def test_the_search_ignores_spelling_that_readers_do_not_see(
+    open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    texts = make_corpus([[("User", text, "none")] for text in SEARCHED])
+    run = make_predictions(texts, np.zeros(len(SEARCHED), dtype=np.uint16))
+    site = write_site(tmp_path, explore(explorer_data(replace(texts, synthetic=True), [run])))
+    page = open_page("#d=d0000&t=0", site)
+    page.click(".open-text")
+    for wanted, expected in MARKED.items():
+        page.evaluate(f"location.hash = '#d=d0000&f=text:{quote(wanted, safe='')}'")
+        size = len(expected or SEARCHED)
+        page.locator(".count", has_text=f"{size} of {len(SEARCHED)} dialogues").wait_for()
+        found = {}
+        for index in expected:
+            address = f"#d=d{index:04}&f=text:{quote(wanted, safe='')}"
+            page.evaluate(f"location.hash = {address!r}")
+            page.locator(".dialogue h2", has_text=f"d{index:04}").wait_for()
+            found[index] = "".join(page.locator("mark").all_text_contents())
+        assert found == expected, wanted
 
 
 def test_every_function_has_a_key(open_page: Callable[..., Page]) -> None:

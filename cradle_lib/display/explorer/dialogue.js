@@ -70,17 +70,6 @@ function rowChooser(state, table) {
 const speakerOf = (dialogue, row) => (model.speaker[rowIndex(dialogue, row)] === 0 ? "Listener" : "User");
 const utterances = dialogue => rowsOf(dialogue).filter(row => model.speaker[rowIndex(dialogue, row)] !== 2);
 
-// Marks the search text in a line.
-function markText(line, wanted) {
-  if (!wanted) return [line];
-  const parts = [];
-  const lower = line.toLowerCase();
-  let from = 0;
-  for (let index; (index = lower.indexOf(wanted, from)) >= 0 && lower.length === line.length; from = index + wanted.length)
-    parts.push(line.slice(from, index), create("mark", {}, line.slice(index, index + wanted.length)));
-  return [...parts, line.slice(from)];
-}
-
 function transcript(state, result, lines, update) {
   const items = utterances(state.dialogue).map((row, i) => {
     const turn = turnOf(state.dialogue, row);

@@ -18,7 +18,8 @@ from cradle_lib.display.explorer.page_files import FOLDER, PAGE_FILES
 
 _HERE: Final = Path(__file__).parent
 _SCRIPTS: Final = (
-    *("data", "state", "filters", "marks", "list", "dialogue", "turn", "controls", "keys", "page"),
+    *("data", "state", "filters", "search", "marks", "list", "dialogue", "turn", "controls"),
+    *("keys", "page"),
 )
 _TEXT: Final = {
     "own": "",

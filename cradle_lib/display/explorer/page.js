@@ -28,7 +28,7 @@ function update(change, { focus = "" } = {}) {
 function draw(next, focus = "") {
   const previous = state;
   state = next;
-  const wanted = text.shown ? (state.filter.text?.[0] ?? "").toLowerCase() : "";
+  const wanted = text.shown ? folded(state.filter.text?.[0] ?? "") : "";
   if (wanted !== text.wanted) searchText(wanted).catch(problem => showProblem(problem.message));
   const unchanged = previous && result && formatState({ ...previous, dialogue: -1 }) === formatState({ ...next, dialogue: -1 });
   if (!unchanged || drawnMatching !== matching) {
@@ -179,7 +179,7 @@ async function searchText(wanted) {
   if (!wanted) return;
   const fits = new Uint8Array(model.dialogues.length);
   for (let d = 0; d < fits.length; d++)
-    if ((await loadText(d)).some(([line]) => line.toLowerCase().includes(wanted))) fits[d] = 1;
+    if ((await loadText(d)).some(([line]) => folded(line).includes(wanted))) fits[d] = 1;
   if (wanted !== text.wanted) return;
   matching = fits;
   draw(state);
