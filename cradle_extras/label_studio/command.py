@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from cradle_extras.label_studio.exports import read_exports
+from cradle_extras.label_studio.exports import IGNORED, read_exports
 from cradle_extras.label_studio.interface import labelling_config
 from cradle_extras.label_studio.study import Study, next_assignments, plan_study
 from cradle_extras.label_studio.tasks import write_tasks
@@ -129,20 +129,22 @@ def import_(
     loaded = load_corpus(corpus, split)
     plan = Study.load(study / "study.json")
     expected = plan if until is None else plan.until(until)
-    ignored: Counter[str] = Counter()
-    annotations = read_exports(exports, expected, loaded, ignored)
+    notes: Counter[str] = Counter()
+    annotations = read_exports(exports, expected, loaded, notes)
     write_annotations(annotations, target)
     form = "dialogue {dialogue}, annotator {annotator}, turn {turn}: {message}"
-    found = [form.format_map(row) for row in protocol_warnings(annotations).to_dict("records")]
+    ignored = {what: notes[what] for what in IGNORED if notes[what]}
+    found = [f"{count:,} {what}" for what, count in notes.items() if what not in IGNORED]
+    found += [form.format_map(row) for row in protocol_warnings(annotations).to_dict("records")]
     if as_json:
         content = {"annotations": len(annotations.entries), "table": str(target)}
-        print_json({**content, "ignored": +ignored, "warnings": found})
+        print_json({**content, "ignored": ignored, "warnings": found})
         return
     for warning in found[:_SHOWN_WARNINGS]:
         err.print(f"warning: {warning}")
     if len(found) > _SHOWN_WARNINGS:
         err.print(f"warning: and {len(found) - _SHOWN_WARNINGS} more departures from the protocol")
-    for what, count in (+ignored).items():
+    for what, count in ignored.items():
         err.print(f"ignored: {count:,} {what}")
     out.print(f"{len(annotations.entries):,} annotations: {paths.shown(target)}")
 

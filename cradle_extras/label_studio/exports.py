@@ -8,8 +8,9 @@ The format is Label Studio's ``JSON``: a list of tasks with their annotations, p
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -41,6 +42,9 @@ _UNLABELLED: Final = frozenset(
 )
 SKIPPED: Final = "skipped annotations"
 WITHOUT_LABEL: Final = "results without a label"
+NEWER_DRAFTS: Final = "drafts newer than the submitted annotation"
+#: What is left out and counted; :func:`read_exports` counts doubtful accounts too.
+IGNORED: Final = (SKIPPED, WITHOUT_LABEL, NEWER_DRAFTS)
 _Number = Annotated[int, Field(ge=0, lt=10**9)]
 
 
@@ -70,6 +74,8 @@ class _TaskAnnotation(BaseModel):
     """One person's annotation of a task; ``None`` for each result without a label."""
 
     was_cancelled: bool | None = None
+    completed_by: Any = None
+    updated_at: Any = None
     result: list[Annotated[_Result | None, BeforeValidator(_labelled)]]
 
 
@@ -77,6 +83,7 @@ class _Task(BaseModel):
     id: int | str | None = None
     data: TaskData
     annotations: list[_TaskAnnotation]
+    drafts: list[Any] | None = None
 
 
 def read_exports(
@@ -87,15 +94,18 @@ def read_exports(
 ) -> Annotations:
     """Reads exports of all projects of a study.
 
-    Skipped annotations, drafts and predictions are ignored. A task that was both skipped and
+    Skipped annotations, drafts and predictions are not used. A task that was both skipped and
     submitted counts as submitted.
 
     Args:
         files: JSON exports, plain or gzipped (``.gz``).
         study: The plan that the tasks were exported with.
         corpus: The dialogues.
-        ignored: Counter to which the numbers of skipped annotations and of results without a
-            label, such as relations and notes, are added.
+        ignored: Counter to which the numbers of :data:`IGNORED` are added: skipped annotations,
+            results without a label, such as relations and notes, and drafts that were saved after
+            the annotation was submitted. Each account that submitted for several annotators, and
+            each annotator with several accounts, is a further phrase with the number of its
+            annotations: their agreement may compare a person with themselves.
 
     Returns:
         The annotations, one for each assignment of the plan.
@@ -109,10 +119,17 @@ def read_exports(
     wanted = {(item.dialogue, item.annotator): item for item in study.assignments}
     found: dict[tuple[str, str], tuple[Annotation, str]] = {}
     ignored = Counter() if ignored is None else ignored
+    submitted: Counter[tuple[str, str]] = Counter()
+    only_drafts = 0
     for path in files:
         for here, task in _tasks_in(path):
             dialogue = _dialogue_of(task.data, here, study, corpus)
             here = f"{here} (dialogue {dialogue.id})"
+            last = [given for given in task.annotations if not given.was_cancelled][-1:]
+            only_drafts += bool(task.drafts) and not last
+            ignored[NEWER_DRAFTS] += sum(
+                _is_newer(draft, given) for given in last for draft in task.drafts or ()
+            )
             for given in task.annotations:
                 if given.was_cancelled:
                     ignored[SKIPPED] += 1
@@ -129,6 +146,8 @@ def read_exports(
                         f"{place}: {name} has annotated dialogue {dialogue.id} already "
                         f"({found[key][1]}). Keep one of the two annotations."
                     )
+                if (account := _account(given.completed_by)) is not None:
+                    submitted[account, name] += 1
                 plan = wanted[key]
                 entry = Annotation(*key, plan.team, plan.round, plan.role, masks)
                 found[key] = entry, place
@@ -136,10 +155,48 @@ def read_exports(
         dialogue_id, name = missing[0]
         raise CorpusError(
             f"dialogue {dialogue_id}: not annotated by {name}; {len(missing)} of {len(wanted)} "
-            f"annotations are missing, and {ignored[SKIPPED]} tasks were skipped. Submit these "
-            "tasks, also if no turn needs a label, export again, and import all exports."
+            f"annotations are missing, and {ignored[SKIPPED]} tasks were skipped, {only_drafts} "
+            "have only a draft. Submit these tasks, also if no turn needs a label, export again, "
+            "and import all exports."
         )
+    ignored.update(_doubtful_accounts(submitted))
     return Annotations.of(corpus, (entry for entry, _ in found.values()))
+
+
+def _account(completed_by: Any) -> str | None:
+    """Gives the id of the account, which some exports have in an object with its address."""
+    if isinstance(completed_by, dict):
+        completed_by = completed_by.get("id", completed_by.get("email"))
+    return None if completed_by is None else str(completed_by)[:80]
+
+
+def _doubtful_accounts(submitted: Mapping[tuple[str, str], int]) -> Counter[str]:
+    """Describes accounts of several annotators, and annotators with several accounts."""
+    people, accounts = defaultdict(set), defaultdict(set)
+    for account, name in submitted:
+        people[account].add(name)
+        accounts[name].add(account)
+    notes: Counter[str] = Counter()
+    for (account, name), count in submitted.items():
+        if len(people[account]) > 1:
+            names = ", ".join(sorted(people[account]))
+            notes[
+                f"annotations by account {account}, which submitted for {names}: their agreement "
+                "may compare a person with themselves"
+            ] += count
+        if len(accounts[name]) > 1:
+            ids = ", ".join(sorted(accounts[name]))
+            notes[f"annotations of {name}, from several accounts: {ids}"] += count
+    return notes
+
+
+def _is_newer(draft: Any, annotation: _TaskAnnotation) -> bool:
+    """Whether a draft was saved after an annotation was submitted, or its time is unknown."""
+    saved = draft.get("updated_at") if isinstance(draft, dict) else None
+    try:
+        return datetime.fromisoformat(saved) > datetime.fromisoformat(annotation.updated_at)
+    except (TypeError, ValueError):
+        return True
 
 
 def _tasks_in(path: Path) -> Iterator[tuple[str, _Task]]:

@@ -133,10 +133,59 @@ def test_results_without_labels_and_skips_are_ignored_and_counted(
         # Skipped before or after submission.
         task["annotations"].insert(place % 2, {"id": 5, "was_cancelled": True, "result": []})
     ignored: Counter[str] = Counter()
-    found = read_exports(written(exports), study, corpus, ignored=ignored)
+    found = read_exports(written(exports), study, corpus, ignored)
     assert found.entries == annotations.entries
     counts = {"results without a label": len(OTHER_RESULTS), "skipped annotations": len(tasks)}
     assert +ignored == counts
+
+
+def test_accounts_of_several_people_are_named(
+    exports: Exports, written: Write, study: Study, corpus: Corpus
+) -> None:
+    def doubtful() -> Counter[str]:
+        notes: Counter[str] = Counter()
+        read_exports(written(exports), study, corpus, notes)
+        return +notes
+
+    assert doubtful() == {}
+    tasks = exports["round1-A"]
+    a, b = (exports[f"round1-{name}"][0]["annotations"][0]["completed_by"] for name in "AB")
+    given = Counter(t["data"]["annotators"][0] for ts in exports.values() for t in ts)
+    tasks[0]["annotations"][0]["completed_by"] = {"id": b, "email": "b@example.org"}
+    assert doubtful() == {
+        f"annotations by account {b}, which submitted for A, B: their agreement may compare a "
+        "person with themselves": given["B"] + 1,
+        f"annotations of A, from several accounts: {a}, {b}": given["A"],
+    }
+    for task in (task for tasks in exports.values() for task in tasks):
+        task["annotations"][0]["completed_by"] = "all@example.org"
+    (note,), (count,) = doubtful().keys(), doubtful().values()
+    assert "all@example.org, which submitted for A, B, C, D, S" in note
+    assert count == given.total()
+
+
+@pytest.mark.parametrize(
+    ("draft", "newer"),
+    [
+        ({"updated_at": "2024-05-01T10:00:01.5Z"}, 1),
+        ({"updated_at": "2024-05-01T12:30:00+02:00"}, 1),
+        ({"updated_at": "2024-05-01T11:59:00+02:00"}, 0),
+        ({}, 1),
+        (17, 1),
+    ],
+)
+def test_newer_drafts_are_counted(
+    draft: Any, newer: int, exports: Exports, written: Write, study: Study, corpus: Corpus
+) -> None:
+    task = labelled(exports)
+    task["annotations"][0]["updated_at"] = "2024-05-01T10:00:00.000000Z"
+    task["drafts"] = [draft]
+    notes: Counter[str] = Counter()
+    read_exports(written(exports), study, corpus, notes)
+    assert notes["drafts newer than the submitted annotation"] == newer
+    task["annotations"].clear()
+    with pytest.raises(CorpusError, match="1 have only a draft"):
+        read_exports(written(exports), study, corpus)
 
 
 def test_a_region_may_be_a_part_of_a_turn_with_other_white_space(
