@@ -1,11 +1,12 @@
-// Controls for systems and filters. Each option shows how many turns or pairs it would match.
+// Controls for systems and filters. Each option shows how many turns, or pairs of a gold label and a
+// prediction, it would match.
 
 const control = name => find(`.filters [name="${name}"]`);
 
-function options(name, entries, value) {
+function options(name, entries, value, unit = "turn") {
   const select = control(name);
   const group = ([title, items]) => create("optgroup", { label: title }, ...items.map(option));
-  const option = ([v, label, count]) => create("option", { value: v }, count === undefined ? label : `${label} (${n(count)})`);
+  const option = ([v, label, count]) => create("option", { value: v }, count === undefined ? label : `${label} (${plural(count, unit)})`);
   select.replaceChildren(...entries.map(entry => (Array.isArray(entry[1]) ? group(entry) : option(entry))));
   if (![...select.options].some(o => o.value === value)) select.append(create("option", { value }, value.replaceAll(",", " or ")));
   select.value = value;
@@ -30,11 +31,11 @@ function fillControls() {
   const value = name => (filter[name] ?? []).join(",");
   options("a", model.systems.map(s => [String(s.index), s.name]), String(systems[0]));
   options("b", [["", "No other"], ...model.systems.filter(s => s !== a).map(s => [String(s.index), s.name])], String(systems[1] ?? ""));
-  options("gold", cellOptions(result.facets.gold, "gold label"), value("gold"));
-  options("predicted", cellOptions(result.facets.predicted, "predicted label"), value("predicted"));
+  options("gold", cellOptions(result.facets.gold, "gold label"), value("gold"), "pair");
+  options("predicted", cellOptions(result.facets.predicted, "predicted label"), value("predicted"), "pair");
   const countOf = category => sum(result.facets.category, categorySet([category]));
   const kinds = [...new Set(Object.values(model.kinds))].map(kind => [words(kind), Object.keys(model.kinds).filter(c => model.kinds[c] === kind).map(c => [c, words(c), countOf(c)])]);
-  options("category", [["", "Anything"], ["any", "Any error", countOf("any")], ["right", "No error", countOf("right")], ...kinds], value("category"));
+  options("category", [["", "Anything"], ["any", "Any error", countOf("any")], ["right", "No error", countOf("right")], ...kinds], value("category"), "pair");
   const outcomes = countTurns(result, TURN_TERMS.outcome, model.outcomes.length, turn => a.outcome[turn]);
   options("outcome", [["", "Anything"], ...model.outcomes.map((name, i) => [name, name, outcomes[i]])], value("outcome"));
   control("both").disabled = !b;
@@ -100,7 +101,7 @@ function addListeners() {
     else if (name === "b") update({ systems: [state.systems[0], ...(value ? [Number(value)] : []), ...state.systems.slice(2).filter(i => i !== Number(value))] });
     else if (name === "both") update({ filter: { ...without(state.filter, ["right", "wrong", "differ"]), ...bothFilter(value) } });
     else if (name === "text") update({ filter: { ...state.filter, text: value.trim() ? [value.trim()] : [] } });
-    else if (name) update({ filter: { ...without(state.filter, ["gold", "predicted"].includes(name) ? ["pairing"] : []), [name]: value ? value.split(",") : [] } });
+    else if (name) update({ filter: { ...without(state.filter, [name, ...(["gold", "predicted"].includes(name) ? ["pairing"] : [])]), ...(value ? { [name]: value.split(",") } : {}) } });
   };
   find(".clear").onclick = () => update({ filter: {} });
   find(".hide").onclick = () => showText(false);
