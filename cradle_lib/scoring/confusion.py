@@ -1,13 +1,14 @@
 """Confusion matrices: which label was predicted for which (Figures 13 and 14 of the paper).
 
-Labels of a turn are paired as :mod:`~cradle_lib.scoring.label_pairs` describes. Every gold label is
-in exactly one cell, so a row sums to its label's occurrences. On the test split nearly every
-labelled turn has a single label, so a pair is usually that label and the prediction.
+The pairing ``all`` pairs each gold label of a turn with each prediction on the turn, with ``none``
+for an empty set. A row sums to more than its label's occurrences if a turn has several predictions,
+and a turn with two labels that are both found counts as confused twice. It is the default, because
+four of the cells that the paper states need rows with more entries than gold labels.
 
-The other pairing, ``all``, pairs each gold label of a turn with each prediction on the turn, with
-``none`` for an empty set. A row then sums to more than its label's occurrences if a turn has
-several predictions, and a turn with two labels that are both found counts as confused twice. The
-published cells imply row sums above the label counts, which this pairing gives.
+The pairing ``one-to-one`` pairs labels as :mod:`~cradle_lib.scoring.label_pairs` describes. Every
+gold label is in exactly one cell, so a row sums to its label's occurrences. On the test split
+nearly every labelled turn has a single label, so the two pairings differ where a system predicts
+several labels.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from cradle_lib.statistics.rates import ratio
 Pairing = Literal["one-to-one", "all"]
 
 
-def confusion_frame(predictions: Predictions, *, pairing: Pairing = "one-to-one") -> pd.DataFrame:
+def confusion_frame(predictions: Predictions, *, pairing: Pairing = "all") -> pd.DataFrame:
     """Counts a run's pairs of gold label and predicted label, as a tidy data frame.
 
     Args:
         predictions: The run.
-        pairing: How the labels of a turn are paired: ``one-to-one`` or ``all`` (see the module).
+        pairing: How the labels of a turn are paired: ``all`` or ``one-to-one`` (see the module).
 
     Returns:
         One row for each cell of the matrix, row by row, also for cells with no occurrence. If the

@@ -116,6 +116,17 @@ def test_the_stated_chi_square_test_of_scenarios_is_exact() -> None:
     assert f"(chi-square {2 * half:.1f}, p = {exact:.3f})".replace("0.0", ".0") in page
 
 
+def test_four_published_cells_need_more_entries_than_gold_labels(corpus: Corpus) -> None:
+    shown = show_page("implied", {}, corpus, [])
+    [cells] = [t.frame for t in shown if isinstance(t, Table) and "printed" in t.frame][1:]
+    for cell in cells.itertuples(index=False):
+        gold, *_, fits = cell[-3:]
+        possible = {round(k / gold, 2) for k in range(gold + 1)}
+        assert (float(cell.printed) in possible) == (fits == "yes")
+    assert (cells.iloc[:, -1] == "no").sum() == 4
+    assert (cells.iloc[:, -2] - cells["gold labels"]).max() == 4
+
+
 def influences(run: Predictions) -> np.ndarray:
     """Gives the influence of each dialogue on micro F1, by the formula of *who-is-better*."""
     gold, predicted = run.corpus.gold, run.masks
@@ -182,4 +193,4 @@ def test_labels_with_unusable_answers_are_not_confused(
         "and confuses 0 with another label."
     ) in headline
     [picture] = [item for item in shown if isinstance(item, Picture) and "Heat map" in item.alt]
-    assert f"{golds[1]:,} with an unusable answer, 0 confused with another" in picture.alt
+    assert f"{golds[1]:,} with an unusable answer, 0 different" in picture.alt
