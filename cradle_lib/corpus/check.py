@@ -23,7 +23,7 @@ class Check:
     Attributes:
         name: What is counted.
         found: The count in this corpus.
-        published: The count that the paper, or an independent count, gives.
+        published: The count that the paper, or ``label_counts.csv``, gives.
     """
 
     name: str
@@ -44,7 +44,7 @@ def check_counts(corpus: Corpus) -> list[Check]:
 
     Returns:
         The eight counts of Sec 3.4 and 4.3, then the number of user turns with each label
-        (counted independently of the paper on the released split).
+        (not from the paper; ``data/published/README.md`` names the source).
 
     Raises:
         CorpusError: If there is no dialogue.
