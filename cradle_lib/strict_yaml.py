@@ -40,9 +40,25 @@ def load(text: str) -> Any:
 def _load(text: str) -> Any:
     try:
         return yaml.load(text, _Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+        raise ValueError(f"{_explained(error):.200}{place}") from None
     except Exception as error:  # A tag that does not fit its value can raise any exception.
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(reason[:200]) from None
+
+
+def _explained(error: yaml.MarkedYAMLError) -> str:
+    problem = str(error.problem)
+    if "\\t" in problem:
+        return "a tab. Indent with spaces"
+    if problem.startswith("mapping values are not allowed"):
+        return (
+            "a second colon, or another indentation than above. Put quotes around a text with a "
+            "colon, and indent the fields of an entry equally"
+        )
+    return " ".join(f"{error.context or ''} {problem}".split())
 
 
 class _Loader(yaml.SafeLoader):

@@ -25,6 +25,7 @@ LEVELS = {
     "files": 1,
     "strict_json": 1,
     "published": 1,
+    "validation": 1,
     "version": 1,
     "record": 2,
     "formatting": 0,

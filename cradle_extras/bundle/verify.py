@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from pydantic import ValidationError
+
 from cradle_extras.bundle.archive import read_archive
 from cradle_extras.bundle.bundle import RECORD, SCORES, SUMS, scored, unpack_journals
 from cradle_lib import paths, strict_json
@@ -27,6 +29,7 @@ from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.record import Record
 from cradle_lib.scoring.conventions import Conventions
+from cradle_lib.validation import faults
 from cradle_lib.version import library_version
 
 #: Kinds of differences; the version is the library's, the prompt is its template.
@@ -190,6 +193,9 @@ def _check_scores(
             raise ValueError(f"{draws:,} bootstrap draws, expected 0 to {_MOST_DRAWS:,}")
         scores = scored(run, conventions, draws, seed)
         same = Record.model_validate(stated_record) == run.record
+    except ValidationError as error:
+        yield Finding("record", f"{RECORD}: {faults(error, Record)}")
+        return
     except (CradleError, TypeError, ValueError, OverflowError) as error:
         yield Finding("score", f"can't be computed: {str(error).partition('. ')[0]}")
         return

@@ -17,7 +17,6 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from cradle_extras.errors import first_fault
 from cradle_extras.label_studio.interface import title
 from cradle_extras.label_studio.study import Study, read_json
 from cradle_extras.label_studio.tasks import TaskData, task_turns
@@ -26,6 +25,7 @@ from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.corpus.dialogue import Corpus, Dialogue
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS, LABELS
+from cradle_lib.validation import faults
 
 _NAMES: Final = {title(label): label for label in LABELS} | {label: label for label in LABELS}
 #: Exports of the surrogate's simulated annotations, one for each annotator and round, made by
@@ -210,7 +210,7 @@ def _tasks_in(path: Path) -> Iterator[tuple[str, _Task]]:
         try:
             task = _Task.model_validate(item)
         except ValidationError as error:
-            raise CorpusError(first_fault(error), path=here, hint=_EXPORT) from None
+            raise CorpusError(faults(error, _Task, quoted=True), path=here, hint=_EXPORT) from None
         yield here, task
 
 

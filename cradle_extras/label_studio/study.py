@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cradle_extras.errors import first_fault
 from cradle_lib import strict_json
 from cradle_lib.annotation.adjudication import open_turns, voters_of
 from cradle_lib.annotation.table import ROLES, Annotations, Role
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import write_text
+from cradle_lib.validation import faults
 
 
 class Assignment(BaseModel):
@@ -101,7 +101,7 @@ class Study(BaseModel):
         try:
             return cls.model_validate(read_json(path, hint))
         except ValidationError as error:
-            raise CorpusError(first_fault(error), path=path) from None
+            raise CorpusError(faults(error, cls, quoted=True), path=path) from None
 
     def check(self, corpus: Corpus) -> None:
         """Refuses a corpus with other texts than the one that was exported."""

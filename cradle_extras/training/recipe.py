@@ -7,10 +7,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cradle_extras.errors import first_fault
 from cradle_lib import paths, strict_yaml
 from cradle_lib.errors import EngineError
 from cradle_lib.files import visible_files
+from cradle_lib.validation import faults
 
 SHIPPED: Final = Path(__file__).parent / "recipes"
 _PROJECTIONS: Final = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -101,6 +101,6 @@ def load_recipe(name: str | Path) -> Recipe:
             f"no recipe {str(name)!r}. Choose one of {known}, or give the path of a YAML file."
         ) from None
     except ValidationError as error:
-        raise EngineError(f"{paths.shown(path)}: {first_fault(error)}") from error
+        raise EngineError(f"{paths.shown(path)}: {faults(error, Recipe, quoted=True)}") from error
     except (OSError, ValueError) as error:
         raise EngineError(f"{paths.shown(path)}: can't be read as YAML ({error})") from error

@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cradle_extras.training.recipe import Recipe
 from cradle_lib import paths
 from cradle_lib.errors import EngineError
 from cradle_lib.files import write_text
 from cradle_lib.record import installed
+from cradle_lib.validation import faults
 from cradle_lib.version import commit, library_version
 
 FILE: Final = "training.json"
@@ -123,9 +124,11 @@ def read_training(folder: str | Path) -> TrainingRecord:
         return TrainingRecord.model_validate_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise EngineError(f"{paths.shown(path)}: there is no record of a training") from None
+    except ValidationError as error:
+        problem = faults(error, TrainingRecord, quoted=True)
+        raise EngineError(f"{paths.shown(path)}: {problem}") from None
     except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise EngineError(f"{paths.shown(path)}: can't be read ({reason})") from error
+        raise EngineError(f"{paths.shown(path)}: can't be read ({error})") from error
 
 
 def _machine() -> str:

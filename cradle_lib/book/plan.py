@@ -50,8 +50,14 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    page: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    notebook: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\.ipynb$")
+    page: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        description="letters, digits, '.', '_' and '-', starting with a letter or digit",
+    )
+    notebook: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\.ipynb$",
+        description="the name of a notebook, such as results.ipynb, without a folder",
+    )
     parameters: dict[str, Any] = {}
     provides: tuple[str, ...] = ()
     after: tuple[str, ...] = ()

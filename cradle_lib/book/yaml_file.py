@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from cradle_lib import strict_yaml
 from cradle_lib.errors import BookError
+from cradle_lib.validation import faults
 
 Content = TypeVar("Content", bound=BaseModel)
 
@@ -17,13 +18,12 @@ def read_yaml(path: Path, kind: type[Content]) -> Content:
     """Reads and validates a file.
 
     Raises:
-        BookError: If the file can't be read or does not fit the model; names the first fault.
+        BookError: If the file can't be read or does not fit the model; names the faults.
     """
     try:
         return kind.model_validate(strict_yaml.read(path))
     except ValidationError as error:
-        first = error.errors()[0]
-        problem = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+        problem = faults(error, kind, quoted=True)
     except (OSError, ValueError) as error:
         problem = f"can't be read: {error}"
     raise BookError(problem, path=path)

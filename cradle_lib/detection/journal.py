@@ -31,7 +31,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cradle_lib import paths, strict_json
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.model import Model, faults
+from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome, read_answer
 from cradle_lib.detection.session import Metadata, Prediction
 from cradle_lib.errors import CorpusError, JournalError, RegistryError
@@ -40,6 +40,7 @@ from cradle_lib.labels import format_mask, parse
 from cradle_lib.prompts import load_template
 from cradle_lib.prompts.template import DETECTION_SLOTS
 from cradle_lib.record import History, Record
+from cradle_lib.validation import faults
 
 _SYNC_SECONDS: Final = 1.0
 _START: Final = b'{"record": {'
@@ -200,9 +201,8 @@ def parse_lines(lines: Iterable[bytes], path: Path) -> tuple[Record, list[Predic
             elif record is not None:
                 stored.append(_parse_prediction(line, asks_for_labels=asks_for_labels))
         except ValueError as error:
-            problem = faults(error) if isinstance(error, ValidationError) else str(error)[:300]
             raise JournalError(
-                f"{paths.shown(path)}, line {number}: the line can't be read ({problem}). "
+                f"{paths.shown(path)}, line {number}: the line can't be read ({str(error)[:300]}). "
                 "Restore the file, or move it away and run again."
             ) from error
         if record is None:
@@ -213,7 +213,10 @@ def parse_lines(lines: Iterable[bytes], path: Path) -> tuple[Record, list[Predic
 
 
 def _parse_record(line: dict[str, Any], before: Record | None) -> Record:
-    record = Record.model_validate(line["record"])
+    try:
+        record = Record.model_validate(line["record"])
+    except ValidationError as error:
+        raise ValueError(faults(error, Record)) from None
     if line.get("identity") != record.identity:
         raise ValueError("a record that does not match its identity")
     if before is not None and before.identity != record.identity:
@@ -233,7 +236,10 @@ def _parse_prediction(line: dict[str, Any], *, asks_for_labels: bool) -> Predict
     # Older versions named parameters here that a service had refused.
     line.pop("dropped", None)
     mask = parse(str(line.pop("labels", "")))
-    prediction = _PREDICTION.validate_python(line | {"mask": mask})
+    try:
+        prediction = _PREDICTION.validate_python(line | {"mask": mask})
+    except ValidationError as error:
+        raise ValueError(faults(error, Prediction)) from None
     outcome = prediction.outcome
     read = read_answer(prediction.answer)
     # With a reason, the engine knew more than the text shows, such as that it was truncated.

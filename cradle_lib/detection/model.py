@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from cradle_lib.detection.engine import find_engine
 from cradle_lib.detection.local.chat import Day
@@ -159,10 +159,23 @@ class Model(_Strict):
         hardware: Required hardware, in words.
     """
 
-    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+    id: Annotated[
+        str,
+        Field(
+            pattern=r"^[a-z0-9][a-z0-9._-]*$",
+            description="lower-case letters, digits, '.', '_' and '-', starting with a letter or "
+            "digit",
+        ),
+    ]
     # matplotlib leaves names that begin with an underscore out of legends, and the search page of
     # the book interprets titles as HTML.
-    name: Annotated[str, Field(pattern=r"^[^\s\x00-\x1f<>_][^\x00-\x1f<>]*$")]
+    name: Annotated[
+        str,
+        Field(
+            pattern=r"^[^\s\x00-\x1f<>_][^\x00-\x1f<>]*$",
+            description="one line without < and >, not starting with a space or an underscore",
+        ),
+    ]
     group: Group
     engine: str
     weights: str | None = None
@@ -174,7 +187,13 @@ class Model(_Strict):
     published: str | None = None
     remote: bool = False
     base_url: str | None = None
-    key: Key | None = None
+    key: Annotated[
+        Key | None,
+        Field(
+            description="the name of an environment variable, such as {variable: MY_KEY}, and "
+            "never the key itself"
+        ),
+    ] = None
     prices: Prices | None = None
     hardware: str | None = None
 
@@ -208,7 +227,7 @@ class Model(_Strict):
     def _is_an_address(cls, url: str | None) -> str | None:
         if url is not None and (not _ADDRESS.fullmatch(url) or _KEY.search(url)):
             raise ValueError(
-                "'base_url' must be an address such as https://HOST/v1 or http://HOST:8000, "
+                "must be an address such as https://HOST/v1 or http://HOST:8000, "
                 "without user name, password, query, fragment or anything that looks like a key. "
                 "Name the key's environment variable under 'key'"
             )
@@ -246,13 +265,3 @@ def is_local_address(url: str) -> bool:
     except ValueError:
         return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))
     return address.is_loopback or address.is_private
-
-
-def faults(error: ValidationError) -> str:
-    """Lists all errors that pydantic found, by field, without the values, which may be keys."""
-    found = []
-    for fault in error.errors():
-        field = ".".join(map(str, fault["loc"]))
-        problem = fault["msg"].removeprefix("Value error, ")
-        found.append(f"field {field}: {problem}" if field else problem)
-    return "; ".join(found)

@@ -10,16 +10,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from cradle_lib import paths, strict_yaml
 from cradle_lib.detection.baselines.function import id_of
-from cradle_lib.detection.model import Model, faults, is_local_address
+from cradle_lib.detection.model import Model, is_local_address
 from cradle_lib.errors import RegistryError
+from cradle_lib.validation import faults
 
 _ENGINES: Final = {"hf": "wave", "openai": "openai", "anthropic": "anthropic"}
 _KEYS: Final = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
-_MODELS: Final = TypeAdapter(dict[str, Model])
 _FORMS: Final = "hf:ORG/NAME, hf:./folder, openai:NAME or anthropic:NAME"
 
 
@@ -42,14 +42,20 @@ def load_registry(path: Path = paths.REGISTRY) -> dict[str, Model]:
         raise RegistryError(f"{paths.shown(path)}: can't be read as YAML ({error})") from error
     if not isinstance(entries, dict):
         raise RegistryError(f"{paths.shown(path)}: expected a mapping of ids to models")
-    named = {
-        str(name): {**entry, "id": str(name)} if isinstance(entry, dict) else entry
-        for name, entry in entries.items()
-    }
-    try:
-        return _MODELS.validate_python(named)
-    except ValidationError as error:
-        raise RegistryError(f"{paths.shown(path)}: {faults(error)}") from None
+    models, problems = {}, []
+    for name, entry in ((str(key), value) for key, value in entries.items()):
+        if isinstance(entry, dict):
+            entry = {"id": name, **entry}
+            if entry["id"] != name:
+                problems.append(f"model `{name}`: its `id` must be its key, {name}")
+                continue
+        try:
+            models[name] = Model.model_validate(entry)
+        except ValidationError as error:
+            problems.append(f"model `{name}`: {faults(error, Model)}")
+    if problems:
+        raise RegistryError(f"{paths.shown(path)}, {'. '.join(problems)}")
+    return models
 
 
 def find_model(name: str, registry: Mapping[str, Model]) -> Model:
@@ -113,7 +119,7 @@ def resolve(
     try:
         return Model.model_validate(fields)
     except ValidationError as error:
-        raise RegistryError(f"{model}: {faults(error)}") from error
+        raise RegistryError(f"{model}: {faults(error, Model)}") from None
 
 
 def _read_spec(spec: str, base_url: str | None) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def test_the_environment_decides_whether_dialogue_text_is_shown(text: bool) -> N
         ("{name: one.txt}", "{nam: one.txt}", r"unknown parameter 'nam'; .* declares: name"),
         ("notebook: words.ipynb", "notebook: none.ipynb", r"none\.ipynb: not a notebook"),
         ("notebook: words.ipynb", "notebook: ../words.ipynb", r"pages\.0\.notebook"),
-        ("after: [run]", "before: [run]", r"pages\.2\.before: Extra"),
+        ("after: [run]", "before: [run]", "unknown field `before` in `pages.2`. Fields: page"),
         ("page: table", "page: words", r"same page"),
         ("pages:", "pages: [", r"can't be read"),
     ],

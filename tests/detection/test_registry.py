@@ -54,24 +54,50 @@ PRICES = "output: 1, date: 2026-01-01, source: s}}"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: {name: A, group: open, engine: reference}", "field a: engine reference needs"),
-        ("a: {name: A, group: baseline, engine: keyword, colour: red}", "field a.colour: Extra"),
-        ("A b: {name: A, group: baseline, engine: keyword}", "field A b.id"),
-        (ENTRY + "reference, decoding: {temprature: 0}}", "field a.decoding.temprature"),
+        ("a: {name: A, group: open, engine: reference}", "model `a`: engine reference needs"),
+        (
+            "a: {name: A, group: baseline, engine: keyword, colour: red}",
+            "unknown field `colour`. Fields: id",
+        ),
+        (
+            "A b: {name: A, group: baseline, engine: keyword}",
+            "model `A b`: field `id` must be lower-case letters, digits",
+        ),
+        (
+            ENTRY + "reference, decoding: {temprature: 0}}",
+            "unknown field `temprature` in `decoding`; did you mean `temperature`. Fields: max",
+        ),
+        (ENTRY + "wave, temperature: 0}", "unknown field `temperature`; it belongs in `decoding`"),
+        (ENTRY + "openai, key_env: K}", "unknown field `key_env`; did you mean `key`. Fields: id"),
+        (ENTRY + "openai, key: sk-secret}", "field `key` must be the name of an environment var"),
+        (ENTRY + "wave, sample: some}", "field `sample` must be a whole number"),
+        (
+            ENTRY + "wave, decoding: {chat: {x: []}, date: soon, mode: free}}",
+            "`decoding.mode` must be 'constrained'; field `decoding.chat.x` must be text, a number"
+            ", true or false; field `decoding.date`: must be a date such as 2026",
+        ),
+        ("a: {name: A, engine: wave}", "field `group` is missing: one of baseline, embedded"),
+        ("a: {id: b, name: A, engine: wave}", "its `id` must be its key, a"),
+        ("a:\n\tname: A", r"a tab. Indent with spaces \(line 2, column 1\)"),
+        ("a: {name: A\n b: {", r"YAML \(.*line 2, column 3\)"),
+        ("a:\n name: My: 8B", r"Put quotes around a text with a colon.*\(line 2, column 10\)"),
         (ENTRY + "openai}", "a provider's own endpoint is not on this machine"),
         (ENTRY + "openai, remote: true}", "needs 'key'"),
         (ENTRY + "wave, prices: {input: 1, " + PRICES, "engine wave calls no service"),
         (
             ENTRY + "openai, base_url: 'http://[::1]/v1', prices: {input: -1, " + PRICES,
-            "field a.prices.input",
+            "field `prices.input` must be at least 0",
         ),
         (
             ENTRY + "wave, decoding: {extra: {top_p: 1}}}",
             "engine wave does not use 'decoding.extra'. It uses: answer_",
         ),
-        ("a: {name: _hidden, group: baseline, engine: keyword}", "field a.name: String"),
-        ("a: 3", "field a: Input should be a valid"),
-        ('a: {name: "<b>A</b>", group: open, engine: wave, weights: w}', "field a.name: String"),
+        ("a: {name: _hidden, group: baseline, engine: keyword}", "field `name` must be one line"),
+        ("a: 3", "model `a`: the content must be a mapping with the fields id, name"),
+        (
+            'a: {name: "<b>A</b>", group: open, engine: wave, weights: w}',
+            "field `name` must be one",
+        ),
         ("- a", "expected a mapping"),
         ("a: {name: A}\nb: {name: B}\na: {name: C}\n", r"'a' appears twice .line 3"),
     ],
@@ -82,6 +108,7 @@ def test_an_invalid_registry_is_refused_by_field(tmp_path: Path, text: str, mess
     with pytest.raises(RegistryError, match=message) as error:
         load_registry(path)
     assert "\n" not in str(error.value)
+    assert "sk-secret" not in str(error.value)
 
 
 SERVED = {"id": "m", "name": "M", "group": "open", "engine": "openai", "weights": "w"}
@@ -120,7 +147,7 @@ def test_all_faults_of_all_entries_are_named_and_a_similar_id_is_suggested(tmp_p
     )
     with pytest.raises(RegistryError) as error:
         load_registry(path)
-    for fault in ("field bad.name: ", "field odd: no engine 'magic'", "field bad.colour: "):
+    for fault in ("`bad`: field `name` must be text; ", "`odd`: no engine 'magic'", "`colour`"):
         assert fault in str(error.value)
     assert "\n" not in str(error.value)
     with pytest.raises(RegistryError, match="Did you mean 'keyword'"):

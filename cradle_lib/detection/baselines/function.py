@@ -12,11 +12,13 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from cradle_lib.detection.engine import Sequential, failure
-from cradle_lib.detection.model import Model, faults
+from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
+from cradle_lib.validation import faults
 
+_LAMBDA: Final = (lambda: None).__name__
 _NOT_IN_IDS: Final = re.compile(r"[^a-z0-9.]+")
 
 
@@ -41,7 +43,7 @@ class Function(Sequential):
             ``sha256:0123456789ab version:2``.
 
     Raises:
-        EngineError: If there is neither a source nor a version.
+        EngineError: If there is neither a source nor a version, or no name that can be used.
     """
 
     kind = "baseline"
@@ -53,7 +55,11 @@ class Function(Sequential):
         version: str | None = None,
     ) -> None:
         own = str(getattr(function, "__name__", type(function).__name__))
+        if name is None and own == _LAMBDA:
+            raise EngineError("a lambda has no name for its run. Give `name=`.")
         self.name = name or own.lstrip("_")
+        if not id_of(self.name):
+            raise EngineError(f"{self.name!r} has no letter or digit. Give another `name=`.")
         self.source = _source(function)
         if self.source is None and version is None:
             raise EngineError(
@@ -75,7 +81,9 @@ class Function(Sequential):
         try:
             return Model.model_validate(fields)
         except ValidationError as error:
-            raise EngineError(f"{self.name!r}: {faults(error)}. Give another `name=`.") from None
+            raise EngineError(
+                f"{faults(error, Model, quoted=True)}. Give another `name=`."
+            ) from None
 
     def reply(self, prompt: Prompt) -> Answer:
         """Calls the function. Any exception, even a :class:`.CradleError`, fails the turn."""

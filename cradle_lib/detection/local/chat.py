@@ -24,8 +24,16 @@ from cradle_lib.labels import LABELS, NONE
 _QUESTION: Final = "QUESTION"
 _ANSWER: Final = "ANSWER"
 
+
+def _read_day(value: object) -> str:
+    try:
+        return date.fromisoformat(str(value)).isoformat()
+    except ValueError:
+        raise ValueError("must be a date such as 2026-11-25") from None
+
+
 #: A date such as ``2026-11-25``, as text. YAML reads an unquoted one as a date.
-Day = Annotated[str, BeforeValidator(lambda value: date.fromisoformat(str(value)).isoformat())]
+Day = Annotated[str, BeforeValidator(_read_day)]
 
 
 def today() -> str:

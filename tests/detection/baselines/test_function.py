@@ -123,7 +123,7 @@ def test_a_spec_becomes_a_registry_entry() -> None:
     [
         ("magic:x", {}, "Expected hf:ORG/NAME"),
         ("hf:", {}, "Expected hf:ORG/NAME"),
-        ("hf:x", {"temprature": 1}, "field decoding.temprature: Extra inputs"),
+        ("hf:x", {"temprature": 1}, "unknown field `temprature` in `decoding`; did you"),
         ("hf:x", {"extra": {"top_p": 1}}, "engine wave does not use 'decoding.extra'"),
         ("hf:x", {"base_url": "http://127.0.0.1:1"}, "has no 'base_url'"),
         ("hf:x", {"engine": "none"}, "no engine 'none'"),
@@ -141,6 +141,9 @@ def test_names_that_a_legend_would_omit_are_refused_or_shortened(corpus: Corpus)
         return "none"
 
     assert run_model(_private, corpus).record.name == "private"
-    for name in ("_private", ".."):
-        with pytest.raises(EngineError, match=r"match pattern .*Give another `name=`"):
+    problems = {"_private": "field `name` must be one line", "..": r"'\.\.' has no letter or digit"}
+    for name, problem in problems.items():
+        with pytest.raises(EngineError, match=rf"{problem}.*Give another `name=`"):
             run_model(_private, corpus, name=name)
+    with pytest.raises(EngineError, match=r"^a lambda has no name for its run. Give `name=`"):
+        run_model(lambda _: "none", corpus)

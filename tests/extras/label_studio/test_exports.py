@@ -68,7 +68,7 @@ def value(task: Task) -> dict[str, Any]:
         (lambda t: t["data"]["turns"][3].update(text="milder"), "turn 3: the text was edited"),
         (lambda t: t["data"].update(dialogue_id="d0999"), "dialogue 'd0999' is not in small"),
         (lambda t: t["data"].update(annotators=["Z"]), "annotator Z: not assigned to Z"),
-        (lambda t: t["data"].pop("annotators"), r"task \d+: data\.annotators: Field required"),
+        (lambda t: t["data"].pop("annotators"), r"task \d+: field `data.annotators` is missing"),
         (lambda t: value(t).update(paragraphlabels=["angry"]), "are not labels of the interface"),
         (lambda t: value(t).update(paragraphlabels=[]), "are not labels of the interface"),
         (lambda t: value(t).update(end="88"), r"turn \d: a region spans several turns"),
@@ -80,7 +80,7 @@ def value(task: Task) -> dict[str, Any]:
         # Unknown results that may have a label are never ignored.
         (
             lambda t: t["annotations"][0]["result"][0].update(type="choices"),
-            r"annotations\.0\.result\.0\.type: Input should be 'paragraphlabels'",
+            "field `annotations.0.result.0.type` must be 'paragraphlabels'",
         ),
     ],
 )

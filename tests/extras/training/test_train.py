@@ -214,9 +214,9 @@ def test_shipped_recipes_are_valid_and_one_has_the_papers_settings() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("epoch: 3", "mine.yml: epoch: Extra inputs are not permitted, found 3"),
-        ("epochs: 0", "mine.yml: epochs: Input should be greater"),
-        ("- 1", "mine.yml: Input should be a valid dictionary"),
+        ("epoch: 3", "mine.yml: unknown field `epoch`; did you mean `epochs`"),
+        ("epochs: 0", "mine.yml: field `epochs` must be at least 1, found 0"),
+        ("- 1", "mine.yml: the content must be a mapping with the fields prompt"),
         ("a: [", "can't be read"),
     ],
 )
