@@ -112,7 +112,13 @@ class Journal:
             self._synced = time.monotonic()
 
     def _write(self, line: Record | Prediction) -> None:
-        data = to_bytes(line)
+        try:
+            data = to_bytes(line)
+        except ValueError as error:
+            raise JournalError(
+                f"{paths.shown(self.path)}: JSON has no NaN and no infinite numbers, but a setting "
+                f"or an answer has one ({error}). Correct the model's settings or its engine."
+            ) from error
         try:
             while data:
                 data = data[os.write(self._file.fileno(), data) :]
@@ -177,7 +183,7 @@ def to_bytes(line: Record | Prediction) -> bytes:
     else:
         content = {"record": line.model_dump(), "identity": line.identity}
     # ASCII, so that no reader takes a Unicode line separator in an answer for a new line.
-    return (json.dumps(content) + "\n").encode("ascii")
+    return (json.dumps(content, allow_nan=False) + "\n").encode("ascii")
 
 
 def parse_lines(lines: Iterable[bytes], path: Path) -> tuple[Record, list[Prediction]]:

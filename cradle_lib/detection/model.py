@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import date as Date  # noqa: N812 - a field is called date
 from ipaddress import ip_address
@@ -36,7 +37,9 @@ _PROTOCOL: Final = frozenset({"messages", "model", "n", "stream"})
 
 class _Strict(BaseModel):
     # Error messages never repeat the input, which could be a key.
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False
+    )
 
 
 class Decoding(_Strict):
@@ -69,7 +72,7 @@ class Decoding(_Strict):
     mode: Literal["constrained"] | None = None
     temperature: Annotated[float, Field(ge=0)] | None = None
     seed: int | None = None
-    none_bias: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    none_bias: float | None = None
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
     chat: dict[str, bool | int | float | str] = {}
     date: Day | None = None
@@ -85,6 +88,7 @@ class Decoding(_Strict):
                 f"{', '.join(taken)}: not allowed in 'extra', because another setting or the "
                 "protocol determines it"
             )
+        json.dumps(extra, allow_nan=False)
         return extra
 
     @model_validator(mode="after")

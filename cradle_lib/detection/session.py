@@ -11,6 +11,7 @@ answer; engines do not depend on the protocol.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
@@ -154,7 +155,9 @@ class Prediction(Metadata):
     """
 
     # A journal's line has these fields and no others.
-    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    __pydantic_config__: ClassVar = ConfigDict(
+        extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False
+    )
 
     dialogue: str
     turn: Annotated[int, Field(ge=0)]
@@ -166,10 +169,20 @@ class Prediction(Metadata):
 
     @classmethod
     def of(cls, prompt: Prompt, answer: Answer) -> Prediction:
-        """Makes the prediction of a question; parses the answer, unless its outcome is set."""
+        """Makes the prediction of a question; parses the answer, unless its outcome is set.
+
+        It is ``failed`` if the answer's metadata can't be written as JSON, such as a NaN.
+        """
+        metadata = {f.name: getattr(answer, f.name) for f in fields(Metadata)}
+        try:
+            json.dumps(metadata | {"error": None}, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            reason = f"the engine's numbers about its answer can't be stored: {error}"
+            answer = Answer(answer.text, Outcome.FAILED, reason)
+            metadata = {"error": error}
         outcome, mask = (answer.outcome, 0) if answer.outcome else read_answer(answer.text)
         own = (prompt.dialogue, prompt.turn, prompt.key, answer.text, mask, outcome, answer.reason)
-        return cls(*own, **{f.name: getattr(answer, f.name) for f in fields(Metadata)})
+        return cls(*own, **metadata)
 
     def __repr__(self) -> str:
         """Shows the turn and the labels, and not the answer, which may quote the dialogue."""

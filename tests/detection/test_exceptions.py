@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from cradle_lib.corpus import Corpus
@@ -86,6 +89,32 @@ def test_an_exception_fails_only_its_question(
     assert failed(tmp_path) == {"1.1": reason, "3.0": reason}
     start(raise_on(error, "3.0"))
     assert failed(tmp_path) == {"3.0": reason}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "problem"),
+    [
+        ({"choices": [{"none": math.nan}]}, "not JSON compliant"),
+        ({"choices": [{"none": -math.inf}]}, "not JSON compliant"),
+        ({"tokens_in": math.inf}, "not JSON compliant"),
+        ({"choices": [{"none": np.float32(-1)}]}, "float32 is not JSON serializable"),
+    ],
+)
+def test_an_answer_with_numbers_that_json_lacks_is_failed(
+    start: Callable[..., None], tmp_path: Path, metadata: dict[str, Any], problem: str
+) -> None:
+    def reply(prompt: Prompt) -> Answer:
+        return Answer("none", **(metadata if prompt.current == "turn 1.1" else {}))
+
+    start(reply)
+    [(place, reason)] = failed(tmp_path).items()
+    assert place == "1.1"
+    assert reason is not None
+    assert reason.startswith("the engine's numbers about its answer can't be stored: ")
+    assert problem in reason
+    (tmp_path / "run.jsonl").unlink()
+    with pytest.raises(EngineError, match=f"3 questions in a row .*{problem}"):
+        start(lambda _: Answer("none", **metadata))
 
 
 def test_three_exceptions_in_a_row_stop_the_run_and_the_next_start_resumes(

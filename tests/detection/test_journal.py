@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,7 +83,7 @@ def test_a_journal_survives_a_round_trip(tmp_path: Path) -> None:
         ),
         replace(make_prediction(2, answer="?", reason="because"), outcome=Outcome.REFUSED),
         make_prediction(
-            4, tokens_written=0, served="m fp", choices=[{"none": -0.5, "alert_": -math.inf}]
+            4, tokens_written=0, served="m fp", choices=[{"none": -0.5, "alert_": -12.5}]
         ),
     ]
     with Journal.open(path, record) as journal:
@@ -197,13 +196,14 @@ def test_other_files_are_refused_unchanged(tmp_path: Path, content: bytes, messa
         ('"labels": ', '"labels": "none", "labels": ', "'labels' appears twice"),
         # Comparisons with NaN are false, so that it would not limit anything.
         ('"max_cost": 1.0', '"max_cost": NaN', "line 1: .*max_cost"),
+        ('"choices": [{"none": -0.5}]', '"choices": [{"none": NaN}]', "line 2: .*finite number"),
         ('"max_new_tokens": 4', '"max_new_tokens": 5', "does not match its identity"),
     ],
 )
 def test_an_edited_line_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "j.jsonl"
     with Journal.open(path, make_record(max_cost=1.0)) as journal:
-        journal.append(make_prediction(answer="Alert_ongoing.", mask=1))
+        journal.append(make_prediction(answer="Alert_ongoing.", mask=1, choices=[{"none": -0.5}]))
     assert [p.mask for p in read_journal(path)[1]] == [1]
     text = path.read_text()
     assert old in text

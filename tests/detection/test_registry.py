@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,9 @@ def test_options_of_a_provider_are_recorded_and_cannot_override_the_protocol() -
     assert model.decoding.settings["extra"] == options
     with pytest.raises(ValueError, match="messages, temperature: not allowed in 'extra'"):
         Model(**fields, decoding={"extra": {"temperature": 1, "messages": []}})
+    for decoding in ({"extra": {"top_p": math.nan}}, {"temperature": math.inf}):
+        with pytest.raises(ValueError, match=r"not JSON compliant|finite number"):
+            Model(**fields, decoding=decoding)
 
 
 def test_numbers_in_options_are_parsed_in_any_notation() -> None:

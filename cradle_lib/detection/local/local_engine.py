@@ -139,14 +139,32 @@ class Local:
         )
         return Answer("", Outcome.FAILED, reason, tokens_in=length)
 
+    def not_finite(self, what: str) -> FloatingPointError:
+        """Makes the error for numbers that overflowed in the model's ``dtype``.
+
+        Args:
+            what: The numbers, such as ``logits``.
+        """
+        dtype = str(self.lm.dtype).removeprefix("torch.")
+        advice = "" if dtype == "float32" else "; set another `dtype`, such as float32"
+        return FloatingPointError(f"the {what} are NaN or infinite in {dtype}{advice}")
+
     def generate(self, ids: Sequence[int], seed: int = 0, **more: Any) -> list[int]:
         """Decodes with Transformers' own ``generate``, and gives the ids after the prompt.
 
         Decoding is greedy, or sampled if the settings have a temperature above 0. ``more`` are
         further arguments, such as a cache.
+
+        Raises:
+            FloatingPointError: If the logits after a forward pass are NaN or infinite.
         """
         import torch
         from transformers import GenerationConfig
+
+        def require_finite(_: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+            if not logits.isfinite().all():
+                raise self.not_finite("logits")
+            return logits
 
         settings = {"top_k": 0} | self.settings if self.sampled else dict(self.settings)
         if not self.sampled:
@@ -169,6 +187,7 @@ class Local:
                 input_ids=prompt,
                 attention_mask=torch.ones_like(prompt),
                 generation_config=config,
+                logits_processor=[require_finite],
                 **more,
             )
         generated: list[int] = output[0, len(ids) :].tolist()

@@ -26,6 +26,7 @@ from cradle_lib.detection.local.local_engine import LocalEngine, shared_length
 from cradle_lib.detection.local.revision import weights_pin
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.session import Answer, Prompt, gold_questions
+from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
 # Two thirds of the way up, where states encode meaning best; not tuned.
@@ -83,9 +84,16 @@ class Probe(LocalEngine, Sequential):
             for prompt, mask in gold_questions(self._train.dialogues[index], template):
                 [ids] = self._local.ids([prompt])
                 # Prompts that are longer than the model's context are skipped.
-                if self._local.too_long(len(ids), 1) is None:
+                if self._local.too_long(len(ids), 1) is not None:
+                    continue
+                try:
                     states.append(self._state(ids)[0])
-                    masks.append(mask)
+                except FloatingPointError as error:
+                    raise EngineError(
+                        f"{self._model.name}: the probe can't learn from {prompt.dialogue} of the "
+                        f"train split: {error}."
+                    ) from error
+                masks.append(mask)
         matrix = np.stack(states)
         mean, spread = matrix.mean(axis=0), matrix.std(axis=0) + np.finfo(float).eps
         return mean, spread, fit_labels((matrix - mean) / spread, masks)
@@ -95,6 +103,9 @@ class Probe(LocalEngine, Sequential):
 
         Returns:
             The state, shape (hidden size,), and the number of cached tokens.
+
+        Raises:
+            FloatingPointError: If the state is NaN or infinite.
         """
         import torch
         from transformers import DynamicCache
@@ -114,5 +125,8 @@ class Probe(LocalEngine, Sequential):
                 output_hidden_states=True,
                 logits_to_keep=1,
             ).hidden_states
+        state = states[round(_DEPTH * (len(states) - 1))][0, -1]
+        if not state.isfinite().all():
+            raise self._local.not_finite("hidden states")
         self._read, self._cache = ids, cache
-        return states[round(_DEPTH * (len(states) - 1))][0, -1].double().cpu().numpy(), known
+        return state.double().cpu().numpy(), known

@@ -217,6 +217,11 @@ class KeyValueStore:
             for layer, (key, value) in self.own.items():
                 self.own[layer] = (pad(key, (0, 0, 0, more)), pad(value, (0, 0, 0, more)))
 
+    def clear(self, slot: int) -> None:
+        """Replaces the content of a slot by zeros."""
+        for key, value in self.own.values():
+            key[slot], value[slot] = 0, 0
+
     def write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Writes the new tokens' keys and values into their slots, and gives those of all slots.
 

@@ -18,7 +18,7 @@ from typing import Final
 
 import torch
 
-from cradle_lib.detection.engine import Emit, Questions
+from cradle_lib.detection.engine import Emit, Questions, failure
 from cradle_lib.detection.local.constrained import Grammar, GrammarState
 from cradle_lib.detection.local.generation import draw, sampling_seed
 from cradle_lib.detection.local.local_engine import Local, shared_length
@@ -194,15 +194,17 @@ class Runner:
         logits = self._forward(pieces, ids, last)
         if self._grammar is None and self._local.decoding.none_bias:
             logits[:, self._local.none_token] += self._local.decoding.none_bias
-        likeliest = logits.argmax(-1).tolist()
+        likeliest, finite = logits.argmax(-1).tolist(), logits.isfinite().all(-1).tolist()
         passed = time.perf_counter() - began
         for sequence, piece in zip(computed, pieces, strict=True):
             sequence.cached += sequence.target[piece.start : piece.end]
             sequence.seconds += passed * piece.tokens / len(ids)
         answered = [
             sequence
-            for sequence, row, token in zip(answering, logits, likeliest, strict=True)
-            if self._extend(sequence, row, token)
+            for sequence, row, token, usable in zip(
+                answering, logits, likeliest, finite, strict=True
+            )
+            if (self._extend(sequence, row, token) if usable else self._fail(sequence))
         ]
         self._ask(answered)
 
@@ -221,6 +223,21 @@ class Runner:
         )
         logits: torch.Tensor = output.logits[0].float()
         return logits
+
+    def _fail(self, sequence: SequenceState) -> bool:
+        """Fails a question whose logits are not finite, and clears its keys and values.
+
+        Returns:
+            ``True``: the question is answered.
+        """
+        # Masks do not hide NaN, so that it must not stay in a slot.
+        self._store.clear(sequence.slot)
+        sequence.cached.clear()
+        failed = failure(self._local.not_finite("logits"))
+        tokens_in = len(self._prefix) + sequence.prompt_length
+        seconds = round(sequence.seconds, 4)
+        self._emit(sequence.session.answer(replace(failed, tokens_in=tokens_in, seconds=seconds)))
+        return True
 
     def _extend(self, sequence: SequenceState, logits: torch.Tensor, likeliest: int) -> bool:
         """Adds the next token to an answer, or several of the grammar; emits a complete answer.
