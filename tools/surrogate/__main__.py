@@ -138,4 +138,6 @@ def _save_table(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1:]) if sys.argv[1:] else build_surrogate())
+    if sys.argv[1:]:
+        sys.exit(run(sys.argv[1:]))
+    build_surrogate()

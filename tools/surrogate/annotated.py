@@ -234,11 +234,11 @@ def _place(
     stages = [step.stage for step in case.steps]
     main = stages.index("confirm") if "confirm" in stages else 0
     if not case.steps:
-        return _insert_list(utterances, listed, (), rng)
+        return insert_list(utterances, listed, (), rng)
     if case.quirk == "listener":
         listening = [row for row, who in enumerate(utterances) if who == "L"]
         row = next(row for row in listening if low <= row + 1 <= high)
-        return _insert_list(utterances, listed, (row,), rng)
+        return insert_list(utterances, listed, (row,), rng)
 
     after = len(case.steps) - main - 1
     window = [
@@ -260,10 +260,10 @@ def _place(
     # The remaining labels follow within the next few turns.
     follow = sorted(shuffled(later[: after + 1], rng)[:after])
     places = tuple(user[k] for k in (*before, at, *follow))
-    return _insert_list(utterances, listed, places, rng)
+    return insert_list(utterances, listed, places, rng)
 
 
-def _insert_list(
+def insert_list(
     utterances: str, size: int, places: tuple[int, ...], rng: random.Random
 ) -> tuple[str, tuple[int, ...]]:
     """Adds continuation rows after all labels, so that no label moves."""

@@ -23,6 +23,8 @@ from tools.surrogate.dialogue_files import Row, Written
 #: Four-grams are counted within this many user turns.
 WINDOW: Final = 1900
 GRAM: Final = 4
+#: No two of this many dialogues open alike.
+BATCH: Final = 60
 #: A content word may occur in this share of the dialogues, and always in :data:`FEW`.
 MOST: Final = 0.12
 FEW: Final = 3
@@ -149,7 +151,7 @@ def measure(dialogues: Sequence[Written]) -> list[Measure]:
     ]
 
 
-def _percent(items: Sequence[str] | Sequence[int], holds: Callable[[Any], object]) -> float:
+def _percent(items: Sequence[Any], holds: Callable[[Any], object]) -> float:
     return 100 * sum(bool(holds(item)) for item in items) / len(items) if items else 0.0
 
 
@@ -191,7 +193,7 @@ def _dialogue_measures(dialogues: Sequence[Written]) -> Iterator[Measure]:
     every = ["\n".join(row.text for row in one) for one in rows]
     heard = ["\n".join(row.text for row in one if row.speaker == "L") for one in rows]
     linked = [link for one in rows for link in _links(one)]
-    yield Measure("% of rows that share a content word", 100 * statistics.fmean(linked), 25)
+    yield Measure("% of rows that share a content word", _percent(linked, bool), 25)
     yield Measure("% of dialogues with a date", _percent(every, _DATE.search), 0, 35)
     yield Measure("% with a question about safety", _percent(heard, _SAFETY.search), 0, 55)
     recalls = [d.id for d, one in zip(dialogues, rows, strict=True) if _recalls(one)]
@@ -232,13 +234,8 @@ def _repetition(dialogues: Sequence[Written], user: Sequence[str]) -> Iterator[M
     name = f"content words in more than {most} dialogues"
     yield Measure(name, len(frequent), 0, 0, tuple(frequent))
 
-    openings: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
-    for dialogue in dialogues:
-        words = words_of(dialogue.rows[0].text)
-        if len(words) >= GRAM:
-            openings[tuple(words[:GRAM])].append(dialogue.id)
-    twice = [f"{' '.join(key)} ({', '.join(ids)})" for key, ids in openings.items() if len(ids) > 1]
-    yield Measure("dialogues that open alike", len(twice), 0, 0, tuple(twice))
+    alike = tuple(_alike_openings(dialogues))
+    yield Measure("dialogues that open alike", len(alike), 0, 0, alike)
 
     texts = [
         (f"{dialogue.id} row {number}", row.text)
@@ -249,6 +246,17 @@ def _repetition(dialogues: Sequence[Written], user: Sequence[str]) -> Iterator[M
     yield Measure("near-duplicate rows", len(near), 0, len(texts) // 1000, near)
     polished = [f"{place}: {m[0]}" for place, text in texts if (m := _CLICHE.search(text))]
     yield Measure("polished phrases", len(polished), 0, len(texts) // 1000, tuple(polished))
+
+
+def _alike_openings(dialogues: Sequence[Written]) -> Iterator[str]:
+    """Gives dialogues that open with the same four words as one of the :data:`BATCH` before."""
+    last: dict[tuple[str, ...], int] = {}
+    for at, dialogue in enumerate(dialogues):
+        opening = tuple(words_of(dialogue.rows[0].text)[:GRAM])
+        before = last.get(opening, -BATCH)
+        if len(opening) == GRAM and at - before < BATCH:
+            yield f"{' '.join(opening)} ({dialogues[before].id}, {dialogue.id})"
+        last[opening] = at
 
 
 def _repeated_grams(texts: Iterable[str]) -> tuple[float, tuple[str, ...]]:
@@ -267,7 +275,7 @@ def near_duplicates(texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str
     Two sets with a Jaccard index of at least :data:`NEAR` share one of their rarest words; only
     these are indexed (prefix filtering, as in the validator of duplicates).
     """
-    sets = [(name, frozenset(words)) for name, t in texts if len(words := words_of(t)) >= SENTENCE]
+    sets = [(name, frozenset(own)) for name, t in texts if len(own := words_of(t)) >= SENTENCE]
     frequency = Counter(word for _, words in sets for word in words)
     index: defaultdict[str, list[int]] = defaultdict(list)
     for at, (name, words) in enumerate(sets):

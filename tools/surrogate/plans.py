@@ -30,7 +30,7 @@ from cradle_extras.construction.scenarios import fitting_scenarios
 from cradle_lib import paths, strict_json
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import labels_of
-from tools.surrogate.annotated import _insert_list, plan_annotated
+from tools.surrogate.annotated import insert_list, plan_annotated
 from tools.surrogate.generated import plan_generated
 from tools.surrogate.quotas import shuffled
 
@@ -273,5 +273,5 @@ def _utterances(plan: Plan) -> str:
 def _place(plan: Plan, places: tuple[int, ...], rng: random.Random) -> Plan:
     utterances = _utterances(plan)
     size = len(plan.rows) - len(utterances)
-    rows, kept = _insert_list(utterances, size, places, rng)
+    rows, kept = insert_list(utterances, size, places, rng)
     return replace(plan, rows=rows, places=kept)

@@ -207,11 +207,11 @@ def _age(scenario: str, crises: set[str], child: bool, bags: _Bags) -> str:
 
 
 def _relation(age: str, crises: set[str], bags: _Bags) -> str:
-    known = next((crisis for crisis in ("DV", "CA", "RA", "SHA") if crisis in crises), None)
-    if known == "DV" and age.startswith("18-24"):
-        known = "DV_young_adult"
     group = {"35-49": "older", "50-64": "older", "65+": "older"}.get(age, "adult")
-    table = known or ("young" if age in YOUNG else group)
+    usual = "young" if age in YOUNG else group
+    table = next((crisis for crisis in ("DV", "CA", "RA", "SHA") if crisis in crises), usual)
+    if table == "DV" and age.startswith("18-24"):
+        table = "DV_young_adult"
     return str(bags.draw(f"relation {table}", TABLES["relations"][table]))
 
 

@@ -1,0 +1,243 @@
+"""Text files of written dialogues: reading, refusals and measures."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from nltk import ngrams
+
+from cradle_lib.errors import CorpusError
+from tools.surrogate.commands import run
+from tools.surrogate.dialogue_files import (
+    Row,
+    Written,
+    check_file,
+    load_dialogues,
+    skeleton,
+)
+from tools.surrogate.measures import Measure, measure, near_duplicates, words_of
+
+
+def filled(split: str = "test", number: int = 0) -> str:
+    """Fills a skeleton as a writer does: each row gets words that no other row has."""
+    lines = []
+    for at, line in enumerate(skeleton(split, number).splitlines()):
+        if line.startswith("##"):
+            continue
+        if line == "# alert-could-be: ":
+            line += "SI, DV"
+        elif match := re.fullmatch(r"(User|Listener|-)(?: \d+)?(:?)( .*)?", line):
+            labels = f" {match[3].strip()}" if match[3] else ""
+            line = f"{match[1]}{match[2]} this is only row {at} of a file{labels}"
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "test" / "000.txt"
+    path.parent.mkdir()
+    path.write_text(filled(), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(("split", "number", "size"), [("test", 0, 50), ("dev", 8, 20)])
+def test_a_filled_skeleton_is_a_valid_file(
+    split: str, number: int, size: int, tmp_path: Path
+) -> None:
+    path = tmp_path / split / f"{number:03}.txt"
+    path.parent.mkdir()
+    path.write_text(filled(split, number), encoding="utf-8")
+    dialogues = load_dialogues(path)
+    assert [d.id for d in dialogues] == [f"{split}-{number * 50 + k:04}" for k in range(size)]
+    assert all(row.text.startswith("this is only row") for d in dialogues for row in d.rows)
+
+
+# A changed line (from 0: three headers, then the rows) of the first dialogue; the fault has no row
+# if the dialogue as a whole is wrong.
+@pytest.mark.parametrize(
+    ("line", "new", "row", "words"),
+    [
+        (1, "# plan: 0123456789", None, "the header says plan 0123456789, expected"),
+        (2, "", None, "no header '# seed"),
+        (2, "# mood: sad", 0, "neither a header nor a row"),
+        (3, "", None, "rows, the plan has"),
+        (3, "User: one more row here\nUser: and another one", None, "rows, the plan has"),
+        (3, "Listener: I begin this time", 0, "the speaker is L, the plan has U"),
+        (3, "- a list comes first", 0, "the speaker is -, the plan has U"),
+        (4, "Friend: somebody else talks", 1, "neither a header nor a row"),
+        (4, "## User: from the skeleton", 1, "neither a header nor a row"),
+        (4, "Listener:", 1, "it has no text"),
+        (4, "Listener: ", 1, "it has no text"),
+        (4, "Listener: [alert_ongoing]", 1, "it has no text"),
+        (5, "User: two  spaces", 2, "a space at an end, two spaces"),
+        (5, "User: a no-break\u00a0space", 2, "an invisible character"),
+        (5, "User: a hidden\u202e mark", 2, "an invisible character"),
+        (4, "Listener: as he said [laughs] then", 1, "it has a bracket '['"),
+        (4, "Listener: so [alert_ongoing]", 1, "labels alert_ongoing, the plan has none"),
+        (4, "Listener: so [confirm_SH]", 1, "there is no label 'confirm_SH'"),
+        (4, "Listener: so [alert_past;alert_ongoing]", 1, "there is no label"),
+        (7, "User: the label is gone", 4, "labels none, the plan has confirm_SHA_ongoing"),
+        (4, "Listener: was it the Knife drawer", 1, "left out here: 'knife'"),
+        (4, "Listener: and then Miranda came", 1, "looks like a name: 'Miranda'"),
+        (4, "Listener: write to me@example.org", 1, "an e-mail address: 'me@example.org'"),
+        (4, "Listener: ring 020 7946 0018", 1, "a long number: '020 7946 0018'"),
+        (5, "User: this is only row 7 of a file", 2, "it repeats row 0"),
+    ],
+)
+def test_a_broken_dialogue_is_refused_with_its_place(
+    line: int, new: str, row: int | None, words: str, file: Path
+) -> None:
+    lines = file.read_text(encoding="utf-8").split("\n")
+    assert lines[0] == "# id: test-0000"
+    assert lines[7].endswith("[confirm_SHA_ongoing]")
+    lines[line] = new
+    file.write_text("\n".join(lines), encoding="utf-8")
+    _, faults = check_file(file)
+    assert {fault.dialogue for fault in faults} == {"test-0000"}
+    assert any(fault.row == row and words in fault.problem for fault in faults), faults
+    with pytest.raises(CorpusError, match=r"000\.txt: test-0000"):
+        load_dialogues(file)
+
+
+def test_an_alert_needs_two_possible_types(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("SI, DV", "SI,", 1), encoding="utf-8")
+    (fault,) = check_file(file)[1]
+    assert (fault.dialogue, fault.row) == ("test-0001", None)
+    assert "two or more types" in fault.problem
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        ([0, *range(2, 50)], {"test-0001": "missing"}),
+        ([1, 0, *range(2, 50)], {"test-0000": "it comes after test-0001"}),
+        ([0, 0, *range(1, 50)], {"test-0000": "it comes after test-0000"}),
+        ([*range(50), 50], {"test-0050": "belongs in another file"}),
+        ([*range(50), 51], {"test-9999": "no such dialogue"}),
+    ],
+)
+def test_a_file_has_its_fifty_dialogues_in_order(
+    order: list[int], words: dict[str, str], file: Path
+) -> None:
+    more = filled("test", 1).split("\n\n")[0]
+    blocks = [*filled().strip().split("\n\n"), more, more.replace("test-0050", "test-9999")]
+    file.write_text("\n\n".join(blocks[at] for at in order), encoding="utf-8")
+    _, faults = check_file(file)
+    assert [fault.dialogue for fault in faults] == list(words)
+    assert all(words[fault.dialogue] in fault.problem for fault in faults)
+
+
+def test_part_of_a_file_may_be_checked(tmp_path: Path, file: Path) -> None:
+    part = tmp_path / "draft.txt"
+    blocks = filled().split("\n\n")
+    empty = re.sub(r"this is only row \d+ of a file", "", blocks[7]).replace(":  [", ": [")
+    part.write_text("\n\n".join([*blocks[3:6], empty]), encoding="utf-8")
+    dialogues, faults = check_file(part, partial=True)
+    assert ([d.id for d in dialogues], faults) == (["test-0003", "test-0004", "test-0005"], [])
+    part.write_text(blocks[3].replace("this is only row", "", 1), encoding="utf-8")
+    assert {f.dialogue for f in check_file(part, partial=True)[1]} == {"test-0003"}
+    with pytest.raises(CorpusError, match="not named SPLIT/NNN"):
+        check_file(part)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"User: \x80"])
+def test_a_file_in_another_encoding_is_refused(content: bytes, file: Path) -> None:
+    file.write_bytes(content)
+    with pytest.raises(CorpusError, match=r"000\.txt: the file can't be read as UTF-8"):
+        check_file(file)
+
+
+def test_text_outside_a_dialogue_and_a_missing_file_are_faults(file: Path) -> None:
+    file.write_text("User: hello\n\n" + filled(), encoding="utf-8")
+    assert "line 1 is outside a dialogue" in check_file(file)[1][0].problem
+    file.unlink()
+    assert check_file(file)[1][0].problem == "the file is missing"
+
+
+def test_the_command_prints_faults_and_measures(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["check", str(file)]) == 1
+    assert ", 50 dialogues, 0 faults" in capsys.readouterr().out
+    file.write_text(file.read_text(encoding="utf-8").replace("[alert_", "[alarm_"), "utf-8")
+    assert run(["check", str(file)]) == 1
+    out = capsys.readouterr().out
+    assert "000.txt: test-0001, row 2: there is no label 'alarm_past'" in out
+    assert re.search(r"MISSED +% with a question +0\.0 +8 to 25", out)
+    assert run(["skeleton", "test", "12"]) == 2
+    assert "test has no dialogue 600" in capsys.readouterr().err
+
+
+def measured(*dialogues: list[str], speakers: str = "UL") -> dict[str, Measure]:
+    """Measures dialogues given as texts; speakers alternate."""
+    written = [
+        Written(
+            f"test-{at:04}",
+            rows=[Row(speakers[k % 2], text) for k, text in enumerate(texts)],
+        )
+        for at, texts in enumerate(dialogues)
+    ]
+    return {one.name: one for one in measure(written)}
+
+
+def test_counts_of_a_worked_example() -> None:
+    found = measured(
+        ["i dont know", "Sorry to hear that. What was it?", "The bike again, I'm fed up.", "Oh."],
+        ["Is the bike on the train. Or Friday?", "Are you safe at home?", "yes", "Good bike."],
+    )
+    value = {name: one.value for name, one in found.items()}
+    assert value["median words"] == 4.5  # 3, 6, 8, 1
+    assert value["% of three words or fewer"] == 50
+    assert value["% without end punctuation"] == 50
+    assert value["% in lower case"] == 50
+    assert value["% with a question"] == 25
+    assert value["% of several sentences"] == 25
+    assert value["commas per word"] == 1 / 18
+    assert value["% that name a feeling"] == 25
+    assert value["Listener: longest row in words"] == 7
+    assert value["Listener: % plain empathy"] == 25
+    assert value["% of dialogues with a date"] == 50
+    assert value["% with a question about safety"] == 50
+    # The end of the second dialogue returns to the bike of its first row.
+    assert value["% whose end recalls the beginning"] == 50
+
+
+def test_repeated_four_grams_agree_with_nltk() -> None:
+    texts = [
+        "we sat in the old car and we sat in the rain",
+        "he sat in the old car",
+        "no",
+        "why not",
+    ]
+    grams = [gram for text in texts[::2] + texts[1::2] for gram in ngrams(words_of(text), 4)]
+    repeated = sum(grams.count(gram) > 1 for gram in grams)
+    both = measured([texts[0], "x", texts[1], "x", texts[2], "x", texts[3], "x"])
+    assert both["% repeated four-grams"].value == pytest.approx(100 * repeated / len(grams))
+
+
+def test_frequent_words_and_equal_openings_are_listed() -> None:
+    texts = [[f"my n{k} lamp broke", "Which harbour?"] for k in range(4)]
+    found = measured(*texts)
+    frequent = {*found["content words in more than 3 dialogues"].examples}
+    assert frequent == {"lamp (4)", "broke (4)", "harbour (4)"}
+    assert found["dialogues that open alike"].value == 0
+    found = measured(texts[0], ["my new lamp broke", "No."], ["My new lamp broke, again?", "No."])
+    assert found["dialogues that open alike"].examples == (
+        "my new lamp broke (test-0001, test-0002)",
+    )
+
+
+def test_near_duplicates_agree_with_a_comparison_of_all_pairs() -> None:
+    words = words_of("one two three four five six seven eight nine ten")
+    texts = [
+        (f"{at}", " ".join(chosen)) for at, chosen in enumerate(combinations(words, 8), start=1)
+    ] + [("short", "one two three"), ("far", "a b c d e f g")]
+    sets = [(name, set(text.split())) for name, text in texts if len(text.split()) >= 5]
+    second = {b for (_, x), (b, y) in combinations(sets, 2) if len(x & y) / len(x | y) >= 0.7}
+    assert {b for _, b in near_duplicates(texts)} == second
+    assert second
