@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib import labels, paths
+from cradle_lib.corpus.spellings import LONG_NAMES
 from cradle_lib.corpus.tables import read_columns
 from cradle_lib.errors import CorpusError
 
@@ -25,18 +26,9 @@ _NO_CRISIS: Final = frozenset({"", "no_crisis", labels.NONE})
 
 
 # CRADLE Bench, the post-level ancestor, spells the crisis types out and has no stage.
-_BENCH_TYPES: Final = {
-    "suicideideation_passive": "SI_passive",
-    "suicideideation_active": "SI_active",
-    "selfharm": "SH",
-    "domesticviolence": "DV",
-    "childabuse_endangerment": "CA",
-    "sexualharassment": "SHA",
-    "rape": "RA",
-}
 BENCH_LABELS: Final = {
     f"{name}_{state}": f"confirm_{crisis}_{state}"
-    for name, crisis in _BENCH_TYPES.items()
+    for crisis, name in LONG_NAMES.items()
     for state in labels.TEMPORAL_STATES
 }
 

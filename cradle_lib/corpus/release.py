@@ -14,12 +14,14 @@ import csv
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from cradle_lib import labels
+from cradle_lib.corpus import speakers, spellings
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Speaker, Turn, valid_unicode
 from cradle_lib.corpus.tables import Columns, brief, read_columns, save_table
 from cradle_lib.errors import CorpusError
@@ -33,6 +35,10 @@ ABOUT: Final = ("dialogue_id", *META)
 LONGEST_NAME: Final = 64
 _SPEAKER: Final = re.compile(r"\s*(User|Listener):[ \t]*(.*)", re.DOTALL)
 _COLON: Final = re.compile("[:\ufe55\uff1a]")
+# A label left at the end of a text, as in the prompt that the release was generated with.
+_TAG: Final = re.compile(r"\bTAG\s*:(.*)", re.DOTALL)
+_NAME: Final = re.compile(r"[^\W\d_][\w.'\u2019-]*(?: [\w.'\u2019-]+){0,2}\s?[:\uff1a]")
+_FIX_SPEAKER: Final = "Correct the row, which would otherwise continue the turn above."
 _NUMBER: Final = re.compile(r"\s*(\d{1,9})(\.0+)?\s*")
 # Markup in HTML, Markdown, LaTeX or on a terminal.
 _MARKUP: Final = frozenset('<>"`$\\|*[]{}~^')
@@ -129,6 +135,8 @@ def build_corpus(
                 raise error.located(row=row) from None
         if not dialogues:
             raise CorpusError("there are no rows", hint="Fetch or export it again.")
+        for turns in dialogues:
+            _refuse_other_names(turns)
         known = {c: _values(c, about[c], dialogues) for c in ABOUT if about and c in about}
         ids = known.pop("dialogue_id", None)
         for number, own in enumerate(ids or ()):
@@ -175,7 +183,7 @@ def _turn(row: int, turn_id: int, text: Any, cell: Any, above: Sequence[Turn]) -
     elif misspelt := misspelt_speaker(text):
         raise CorpusError(
             f"found {brief(misspelt)}, expected 'User:' or 'Listener:'",
-            hint="Correct the row, which would otherwise continue the turn above.",
+            hint=_FIX_SPEAKER,
         )
     elif not above:
         raise CorpusError(
@@ -184,6 +192,10 @@ def _turn(row: int, turn_id: int, text: Any, cell: Any, above: Sequence[Turn]) -
         )
     else:
         speaker, words = above[-1].speaker, text
+    tag = _TAG.search(words)
+    if tag and any(n == labels.NONE or spellings.resembles(n) for n in spellings.split(tag[1])):
+        problem = f"the text ends with its labels: {brief(tag[0])}"
+        raise CorpusError(problem, hint="Remove them: a model would read them.")
     return Turn(row, turn_id, speaker, words.strip(), read_mask(cell), continues=match is None)
 
 
@@ -191,7 +203,8 @@ def misspelt_speaker(text: str) -> str | None:
     """Finds a misspelt speaker, which would make the row continue the one above.
 
     Case, width, spaces and invisible characters are ignored: ``user:``, ``User :``, a full-width
-    colon and a zero-width space all read as a speaker.
+    colon and a zero-width space all read as a speaker. Other usual names do too, such as
+    ``Therapist:``.
 
     Returns:
         The start of the text up to the colon; ``None`` if it names no speaker, or spells one as
@@ -202,11 +215,25 @@ def misspelt_speaker(text: str) -> str | None:
         return None
     name = unicodedata.normalize("NFKC", text[: colon.start()])
     letters = "".join(char for char in name if unicodedata.category(char)[0] not in "CMZ")
-    return text[: colon.end()].lstrip() if letters.casefold() in ("user", "listener") else None
+    return text[: colon.end()].lstrip() if letters.casefold() in speakers.ROLES else None
+
+
+def _refuse_other_names(turns: Sequence[Turn]) -> None:
+    """Refuses a row ``Name: text`` between two utterances of one speaker: the other one's."""
+    utterances = [turn for turn in turns if not turn.continues]
+    for one, next_one in pairwise(utterances):
+        for turn in turns[one.turn_id + 1 : next_one.turn_id]:
+            if one.speaker == next_one.speaker and (name := _NAME.match(turn.text)):
+                raise CorpusError(
+                    f"found {brief(name[0])} between two utterances of the {one.speaker}, expected "
+                    "'User:' or 'Listener:'",
+                    row=turn.row,
+                    hint=_FIX_SPEAKER,
+                )
 
 
 def read_mask(cell: Any) -> int:
-    """Reads a cell with labels: text, a list of texts, or nothing.
+    """Reads a cell with labels in any spelling: text, a list of texts, or nothing.
 
     Raises:
         CorpusError: If a label is unknown, or the cell is something else.
@@ -214,9 +241,9 @@ def read_mask(cell: Any) -> int:
     if cell is None or cell != cell:  # NaN
         return 0
     if isinstance(cell, str):
-        return labels.parse(cell)
+        return spellings.parse(cell)
     if isinstance(cell, Sequence) and all(isinstance(item, str) for item in cell):
-        return labels.parse(";".join(cell))
+        return spellings.parse(";".join(cell))
     raise CorpusError(f"labels is {brief(cell)}, expected text")
 
 

@@ -1,0 +1,23 @@
+"""Usual names of speakers, and texts that start with one: ``Name: text``."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+_USUAL: Final = {
+    "User": "user human patient client seeker help_seeker caller texter customer participant",
+    "Listener": "listener assistant gpt bot chatbot model ai agent therapist psychologist coach "
+    "counselor counsellor clinician supporter helper volunteer operator responder",
+}
+#: Usual names, as :func:`key` spells them, with the role that they have.
+ROLES: Final = {name: role for role, names in _USUAL.items() for name in names.split()}
+#: ``Name: text``: a line of a transcript, or the text of a table without a column for the speaker.
+NAMED: Final = re.compile(r"\A\s*([^\W\d_][^:\uff1a\n]{0,39})[:\uff1a](?!//)(.*)", re.DOTALL)
+
+
+def key(name: object) -> str:
+    """Folds the spelling of a name: case, width, spaces and hyphens, a colon at its end."""
+    folded = unicodedata.normalize("NFKC", str(name)).casefold()
+    return re.sub(r"[\s-]+", "_", folded.strip(" \t:"))

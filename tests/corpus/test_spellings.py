@@ -1,0 +1,63 @@
+"""Spellings of labels in users' files; the expected labels are written out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from cradle_lib.corpus.spellings import parse, resembles, spelled
+from cradle_lib.errors import CorpusError
+from cradle_lib.labels import LABELS, format_mask
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("Alert: ongoing", "alert_ongoing"),
+        ("ALERT - PAST", "alert_past"),
+        ("alertOngoing", "alert_ongoing"),
+        ("Ongoing alert", "alert_ongoing"),
+        ("Confirm SI passive: ongoing", "confirm_SI_passive_ongoing"),
+        ("SH_p", "confirm_SH_past"),
+        ("self-harm (past)\nDV: ongoing", "confirm_SH_past; confirm_DV_ongoing"),
+        ("confirm_suicideideation_active_past", "confirm_SI_active_past"),
+        ("childabuse_endangerment_ongoing", "confirm_CA_ongoing"),
+        ("rape_past | sexualharassment_ongoing", "confirm_SHA_ongoing; confirm_RA_past"),
+        ("['Alert past', 'domestic violence, past']", None),
+        ("no_crisis", "none"),
+        ("None", "none"),
+        # Incomplete, negated or unknown labels are never guessed.
+        ("confirm_SH", None),
+        ("SI past", None),
+        ("alert", None),
+        ("no self-harm past", None),
+        ("confirm_no_crisis", None),
+        ("alert_ongoing; joy", None),
+        ("alert_ongoing_past", None),
+    ],
+)
+def test_spellings_are_read_or_refused(cell: str, expected: str | None) -> None:
+    if expected is None:
+        with pytest.raises(CorpusError, match="unknown label"):
+            parse(cell)
+    else:
+        assert format_mask(parse(cell)) == expected
+
+
+def test_every_label_is_its_own_spelling_without_confirm_and_with_a_short_state() -> None:
+    for label in LABELS:
+        short = label.removeprefix("confirm_").replace("ongoing", "o").replace("past", "p")
+        assert [spelled(label), spelled(short)] == [label, label]
+
+
+@pytest.mark.parametrize(
+    "name", ["confirm_SH", "si_active", "Alert", "DV", "suicide", "rape, past"]
+)
+def test_a_part_of_a_label_resembles_one(name: str) -> None:
+    assert resembles(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "active", "past", "child", "user", "I feel alert in the past"]
+)
+def test_other_texts_do_not(name: str) -> None:
+    assert not resembles(name)
