@@ -192,7 +192,7 @@ def _doubtful_accounts(submitted: Mapping[tuple[str, str], int]) -> Counter[str]
 
 def _is_newer(draft: Any, annotation: _TaskAnnotation) -> bool:
     """Whether a draft was saved after an annotation was submitted, or its time is unknown."""
-    saved = draft.get("updated_at") if isinstance(draft, dict) else None
+    saved: Any = draft.get("updated_at") if isinstance(draft, dict) else None
     try:
         return datetime.fromisoformat(saved) > datetime.fromisoformat(annotation.updated_at)
     except (TypeError, ValueError):

@@ -7,19 +7,34 @@ that folder, and later fetches use that commit.
 
 from __future__ import annotations
 
+import re
 import shutil
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cradle_lib import paths
-from cradle_lib.corpus.release import read_release
+from cradle_lib.corpus.release import COLUMNS, build_corpus, read_mask, whole_number
+from cradle_lib.corpus.tables import read_columns, save_table
 from cradle_lib.errors import CorpusError
-from cradle_lib.files import replacing, write_text
+from cradle_lib.files import write_text
+from cradle_lib.labels import format_mask
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 REPOSITORY: Final = "SungJoo/Cradle-Dialogue"
 # Names of the splits here and on the Hub.
 SPLITS: Final = {"train": "train", "dev": "validation", "test": "test"}
 _PIN: Final = "REVISION"
+_CHANGED: Final = "The release has changed. Report it, and name a file as the corpus."
+_ACCESS: Final = (
+    f"Sign in at huggingface.co/datasets/{REPOSITORY} and accept its conditions, if it shows any; "
+    "its owners may have to approve your request. Create a token with read access at "
+    "huggingface.co/settings/tokens, run `export HF_TOKEN=...` with it, and run this again."
+)
 
 
 def release_file(split: str, folder: Path = paths.RELEASE) -> Path:
@@ -33,47 +48,55 @@ def pinned_revision(folder: Path = paths.RELEASE) -> str | None:
     return pin.read_text(encoding="utf-8").strip() if pin.is_file() else None
 
 
-def fetch_release(folder: Path = paths.RELEASE, revision: str | None = None) -> str:
-    """Downloads all splits.
+def fetch_release(
+    folder: Path = paths.RELEASE,
+    revision: str | None = None,
+    report: Callable[[str], object] = warnings.warn,
+) -> str:
+    """Downloads all splits, joins their files, and checks every row by the same rules.
+
+    A dialogue with a row that can't be used is left out, and a split without any dialogue is not
+    saved; ``report`` is told which rows.
 
     Args:
         folder: Target folder.
         revision: A commit of the data set; by default the pinned one, or else the current ``main``.
+        report: Receives a sentence for each row or split that is left out.
 
     Returns:
         The commit that was fetched.
 
     Raises:
-        CorpusError: If the Hub can't be reached, does not have the files, or sent files that can't
-            be read.
+        CorpusError: If the Hub can't be reached or refuses access, or no split can be read.
         CradleError: If a file can't be written.
     """
     import httpx2
+    import pandas as pd
     from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub.errors import RepositoryNotFoundError
 
-    wanted = revision or pinned_revision(folder) or "main"
+    pinned = pinned_revision(folder)
+    wanted = revision or pinned or "main"
+    files: dict[str, list[Path]] = {}
     try:
         info = HfApi().dataset_info(REPOSITORY, revision=wanted)
         commit = str(info.sha)
         names = [str(sibling.rfilename) for sibling in info.siblings or []]
         for ours, theirs in SPLITS.items():
-            parts = [n for n in names if n.startswith(f"data/{theirs}-") and n.endswith(".parquet")]
-            if len(parts) != 1:
-                raise CorpusError(
-                    f"{REPOSITORY} at {commit[:12]} has {len(parts)} parquet files for {theirs}, "
-                    "expected 1",
-                    hint="The release has changed. Report it, and name a file as the corpus.",
+            files[ours] = [
+                Path(
+                    hf_hub_download(
+                        REPOSITORY,
+                        name,
+                        repo_type="dataset",
+                        revision=commit,
+                        cache_dir=folder / ".hub",
+                    )
                 )
-            cached = hf_hub_download(
-                REPOSITORY,
-                parts[0],
-                repo_type="dataset",
-                revision=commit,
-                cache_dir=folder / ".hub",
-            )
-            read_release(cached)
-            with replacing(release_file(ours, folder)) as part:
-                shutil.copyfile(cached, part)
+                for name in _parts(names, theirs, commit)
+            ]
+    except RepositoryNotFoundError:  # Also if the repository is private or gated.
+        raise CorpusError(f"the Hub gives no access to {REPOSITORY}", hint=_ACCESS) from None
     except (httpx2.HTTPError, OSError) as error:  # The Hub's client raises OSErrors.
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CorpusError(
@@ -85,6 +108,63 @@ def fetch_release(folder: Path = paths.RELEASE, revision: str | None = None) -> 
                 "or pass a file's path as the corpus."
             ),
         ) from None
+    saved = 0
+    for split, parts in files.items():
+        target = release_file(split, folder)
+        try:
+            rows, faults = _without_faults(parts)
+        except CorpusError as error:
+            rows, faults = pd.DataFrame(), [error]
+        for fault in faults:
+            report(str(CorpusError(fault.problem, path=split, row=fault.row, hint=fault.hint)))
+        if len(rows):
+            save_table(rows, target)
+            saved += 1
+        else:
+            report(f"{split}: not saved, because no dialogue is left.")
+            if pinned != commit:  # The file is from another commit.
+                target.unlink(missing_ok=True)
     shutil.rmtree(folder / ".hub", ignore_errors=True)
+    if not saved:
+        raise CorpusError(f"no split of {REPOSITORY} at {commit[:12]} can be used", hint=_CHANGED)
     write_text(folder / _PIN, f"{commit}\n")
     return commit
+
+
+def _parts(names: Sequence[str], split: str, commit: str) -> list[str]:
+    """Lists the files of a split, in order, and requires that none is missing."""
+    parts = sorted(name for name in names if re.fullmatch(rf"data/{split}[-.].*parquet", name))
+    counts = {int(match[1]) for name in parts if (match := re.search(r"-of-(\d+)", name))}
+    if not parts or (counts and counts != {len(parts)}):
+        expected = f"expected {' or '.join(map(str, sorted(counts)))}" if counts else "expected 1"
+        raise CorpusError(
+            f"{REPOSITORY} at {commit[:12]} has {len(parts)} parquet files for {split}, {expected}",
+            hint=_CHANGED,
+        )
+    return parts
+
+
+def _without_faults(parts: Sequence[Path]) -> tuple[pd.DataFrame, list[CorpusError]]:
+    """Joins the files of a split, without the dialogues that have a row that can't be used.
+
+    Returns:
+        The rows that can be used; and the first error of each left-out dialogue, with its row in
+        the joined split.
+
+    Raises:
+        CorpusError: If a file can't be read.
+    """
+    import pandas as pd
+
+    tables = [read_columns(part, COLUMNS) for part in parts]
+    rows = [row for table in tables for row in zip(*(table[c] for c in COLUMNS), strict=True)]
+    starts = [n for n, (turn, *_) in enumerate(rows) if n == 0 or whole_number(turn) == 0]
+    kept, faults = [], []
+    for start, end in pairwise([*starts, len(rows)]):
+        try:
+            build_corpus(rows[start:end], "dialogue")
+            kept += rows[start:end]
+        except CorpusError as error:
+            faults.append(error.located(row=start + (error.row or 0)))
+    cells = [(whole_number(n), text, format_mask(read_mask(cell))) for n, text, cell in kept]
+    return pd.DataFrame(cells, columns=list(COLUMNS)), faults

@@ -18,25 +18,34 @@ import pytest
 
 from cradle_lib.corpus.hub import REPOSITORY, pinned_revision, release_file
 from cradle_lib.corpus.release import read_release
+from cradle_lib.labels import format_mask
 
 from ..loopback import Handler, Loopback
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 FETCH = "import sys, pathlib; from cradle_lib.corpus import fetch_release; " + (
-    "print(fetch_release(pathlib.Path(sys.argv[1])))"
+    "print(fetch_release(pathlib.Path(sys.argv[1]), report=lambda t: print(t, file=sys.stderr)))"
 )
+Rows = list[tuple[object, ...]]
+
+
+def parquet(rows: Rows) -> bytes:
+    buffer = io.BytesIO()
+    names = ("turn_id", "text", "labels")
+    pq.write_table(
+        pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows]), buffer
+    )
+    return buffer.getvalue()
 
 
 def split(text: str) -> bytes:
-    buffer = io.BytesIO()
-    row = {"turn_id": 0, "text": f"User: {text}", "labels": "none"}
-    pq.write_table(pa.Table.from_pylist([row]), buffer)
-    return buffer.getvalue()
+    return parquet([(0, f"User: {text}", "none")])
 
 
 class Hub(Handler):
     files: ClassVar[dict[str, bytes]] = {}
     requested: ClassVar[list[str]] = []
+    gated: ClassVar[bool] = False
 
     def do_HEAD(self) -> None:
         self.reply()
@@ -51,6 +60,8 @@ class Hub(Handler):
             siblings = [{"rfilename": name} for name in self.files]
             info = {"id": REPOSITORY, "sha": SHA, "siblings": siblings}
             self.reply_with(json.dumps(info).encode(), "application/json")
+        elif self.gated and self.path.startswith(prefix):
+            self.send(b"", 403, {"x-error-code": "GatedRepo", "x-error-message": "Restricted."})
         elif self.path.startswith(prefix) and self.path[len(prefix) :] in self.files:
             body = self.files[self.path[len(prefix) :]]
             self.reply_with(body, "application/octet-stream")
@@ -65,6 +76,7 @@ class Hub(Handler):
 @pytest.fixture
 def hub() -> Iterator[Loopback]:
     Hub.requested = []
+    Hub.gated = False
     Hub.files = {
         f"data/{name}-00000-of-00001.parquet": split(name)
         for name in ("train", "validation", "test")
@@ -110,12 +122,67 @@ def test_all_splits_are_fetched_and_their_revision_is_pinned(hub: Loopback, tmp_
     assert again.returncode == 0, again.stderr
     assert any(path.endswith(f"/revision/{SHA}") for path in Hub.requested)
     assert not any(path.endswith("/revision/main") for path in Hub.requested)
-    # A damaged file is refused, and the old one stays.
+    # Of the same commit, the old file of a damaged one stays; of another, it does not.
     Hub.files["data/test-00000-of-00001.parquet"] = split("test")[:100]
-    (folder / "REVISION").write_text("main")
-    damaged = fetch(tmp_path, hub.url)
-    assert "not a complete parquet file" in damaged.stderr
-    assert read_release(release_file("test", folder)).turns[0].text == "test"
+    for commit, kept in ((SHA, True), ("main", False)):
+        (folder / "REVISION").write_text(commit)
+        damaged = fetch(tmp_path, hub.url)
+        assert damaged.returncode == 0, damaged.stderr
+        assert "test: not a complete parquet file" in damaged.stderr
+        assert "test: not saved" in damaged.stderr
+        assert release_file("test", folder).exists() is kept
+        assert read_release(release_file("train", folder)).turns[0].text == "train"
+
+
+GOOD: Rows = [(0, "User: a", "none"), (1, "Listener: b", None), (2, "User: c", "alert_past")]
+TAGGED = (2, "User: c TAG: alert_past; confirm_SH_past", "alert_past")
+LONG = (2, "User: c", "confirm_childabuse_endangerment_past; alert_past")
+# Dialogues of a split: rows, and the reason for which the dialogue is left out.
+CHECKED: list[tuple[Rows, str | None]] = [
+    (GOOD, None),
+    ([*GOOD[:2], TAGGED], r"row 5: the text ends with its labels: 'TAG: alert_past"),
+    ([GOOD[0], (1, "Therapist: b", "none"), GOOD[2]], "row 7: found 'Therapist:', expected"),
+    ([GOOD[0], (1, "Mr. Lee: b", "none"), GOOD[2]], "row 10: found 'Mr. Lee:' between two"),
+    ([*GOOD[:2], (2, "User: c", "confirm_no_crisis")], "row 14: unknown label 'confirm_no_crisis'"),
+    ([*GOOD[:2], (4, "User: c", "none")], "row 17: turn_id is 4, expected 2"),
+    ([*GOOD[:2], LONG], None),
+    ([*GOOD, (3, "Note: it rained", "none"), (4, "Listener: d", "none")], None),
+]
+
+
+@pytest.mark.parametrize("name", ["train", "validation", "test"])
+def test_all_splits_are_checked_and_what_is_right_is_saved(
+    hub: Loopback, tmp_path: Path, name: str
+) -> None:
+    rows = [row for dialogue, _ in CHECKED for row in dialogue]
+    del Hub.files[f"data/{name}-00000-of-00001.parquet"]
+    # Two files, the first of which ends within a dialogue.
+    Hub.files[f"data/{name}-00001-of-00002.parquet"] = parquet(rows[4:])
+    missing = fetch(tmp_path, hub.url)
+    assert f"has 1 parquet files for {name}, expected 2" in missing.stderr
+    assert not list((tmp_path / "release").glob("*.parquet"))
+    Hub.files[f"data/{name}-00000-of-00002.parquet"] = parquet(rows[:4])
+    done = fetch(tmp_path, hub.url)
+    assert done.returncode == 0, done.stderr
+    ours = {"validation": "dev"}.get(name, name)
+    reasons = [reason for _, reason in CHECKED if reason]
+    reported = done.stderr.strip().splitlines()
+    assert len(reported) == len(reasons)
+    for line, reason in zip(reported, reasons, strict=True):
+        assert line.startswith(f"{ours}, {reason}")
+    corpus = read_release(release_file(ours, tmp_path / "release"))
+    kept = [dialogue for dialogue, reason in CHECKED if reason is None]
+    assert [len(dialogue.turns) for dialogue in corpus] == [len(dialogue) for dialogue in kept]
+    assert format_mask(corpus.dialogues[1].mask) == "alert_past; confirm_CA_past"
+
+
+def test_without_access_it_says_how_to_get_it(hub: Loopback, tmp_path: Path) -> None:
+    Hub.gated = True
+    done = fetch(tmp_path, hub.url)
+    last = done.stderr.strip().splitlines()[-1]
+    for words in ("gives no access", f"huggingface.co/datasets/{REPOSITORY}", "HF_TOKEN"):
+        assert words in last
+    assert not list((tmp_path / "release").glob("*.parquet"))
 
 
 def test_the_message_without_a_network_says_what_to_do(tmp_path: Path) -> None:

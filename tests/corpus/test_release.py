@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cradle_extras.label_studio.text_folder import read_folder
 from cradle_lib import labels
-from cradle_lib.corpus import load_corpus, read_release
+from cradle_lib.corpus import find_quirks, load_corpus, read_release
 from cradle_lib.corpus.release import COLUMNS, build_corpus, write_release
 from cradle_lib.errors import CorpusError
 
@@ -96,6 +96,10 @@ def test_a_subset_keeps_rows_and_ids() -> None:
         (2, (2, None, "none"), "row 2: text is None"),
         (2, (2, "a", "confirm_SH_oning"), "row 2: unknown label .*confirm_SH_ongoing"),
         (2, (2, "a", 5), "row 2: labels is 5"),
+        (2, (2, "Therapist: a", "none"), "row 2: found 'Therapist:', expected 'User:'"),
+        (2, (2, "- sleep TAG: SH_past", "none"), "row 2: the text ends with its labels"),
+        (2, (2, "- sleep TAG: none", "none"), "row 2: the text ends with its labels"),
+        (4, (4, "Officer: a", "none"), "row 4: found 'Officer:' between two .* of the User"),
         (6, (0, "no speaker", "none"), "row 6: a dialogue starts with 'no speaker'"),
     ],
 )
@@ -149,6 +153,26 @@ def test_other_text_starts_or_continues_an_utterance(text: str, asked: bool) -> 
     corpus = build_corpus([(0, "User: a", "none"), (1, text, "alert_past")], "x")
     assert corpus.turns[1].asked is asked
     assert corpus.turns[1].continues is not asked
+
+
+def test_valid_rows_that_are_often_mistakes_are_counted() -> None:
+    rows = [
+        (0, "User: a", "none"),
+        (1, "Listener: the label was self-harm, so confirm_SH_past", "none"),
+        (2, "Friend: really? SI_ACTIVE_PAST", "alert_past"),
+        (3, "User: I don\u00e2\u20ac\u2122t", "none"),
+        (4, "User: \ufffd", "none"),
+        (0, "Listener:", "none"),
+    ]
+    assert find_quirks(build_corpus(rows, "x")) == [
+        "dialogues without a user turn, where no model is asked (1, the first: d0001)",
+        "rows without a speaker, which continue the row above (1, the first: d0000, turn 2)",
+        "rows without a speaker that start with a name (1, the first: d0000, turn 2)",
+        "rows without any text (1, the first: d0001, turn 0)",
+        "texts with the name of a label (2, the first: d0000, turn 1)",
+        "texts that look wrongly decoded (2, the first: d0000, turn 3)",
+        "labels on rows where no model is asked (1, the first: d0000, turn 2)",
+    ]
 
 
 ABOUT = {

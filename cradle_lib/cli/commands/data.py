@@ -13,7 +13,8 @@ import typer
 from cradle_lib import corpus as corpora
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import out, print_json, print_table
+from cradle_lib.cli.console import err, out, print_json, print_table
+from cradle_lib.corpus.hub import release_file
 from cradle_lib.errors import printable
 
 app = typer.Typer(help="Check, convert and fetch corpora.", no_args_is_help=True)
@@ -139,8 +140,22 @@ def fetch(
         str | None, typer.Option(help="Commit of the data set; default: the one fetched before.")
     ] = None,
 ) -> None:
-    """Download the real release into data/release, which git ignores."""
-    commit = corpora.fetch_release(revision=revision)
+    """Download the real release into data/release, which git ignores.
+
+    All splits are checked. A dialogue with a row that can't be used is left out and reported; the
+    exit status is then 1.
+    """
+    left_out: list[str] = []
+    commit = corpora.fetch_release(revision=revision, report=left_out.append)
+    for line in left_out:
+        err.print(f"left out: {line}")
     out.print(f"Fetched the release at {commit} into {paths.shown(paths.RELEASE)}.")
     out.print("Its data card names no licence: keep it on this machine.")
-    check("hub")
+    for split in ("train", "dev"):
+        if release_file(split).is_file():
+            for quirk in corpora.find_quirks(corpora.load_corpus("hub", split)):
+                out.print(f"Worth a look in {split}: {quirk}.")
+    if release_file("test").is_file():
+        check("hub")
+    if left_out:
+        raise typer.Exit(1)
