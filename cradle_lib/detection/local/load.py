@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from cradle_lib.detection.engine import Options, require_packages
+from cradle_lib.detection.engine import Options, require_packages, short_reason
 from cradle_lib.detection.local.adapter import adapter_tokenizer, apply_adapter
 from cradle_lib.detection.local.checkpoint import IncompleteError, require_all_tensors
 from cradle_lib.detection.local.embedded import PREFIX, embedded_pin, embedded_weights
@@ -17,6 +17,19 @@ from cradle_lib.detection.local.revision import find_adapter, hub_commit, load_e
 from cradle_lib.detection.model import Model
 from cradle_lib.errors import EngineError
 
+# Endings of the names of multimodal models that generate text.
+_MULTIMODAL: Final = ("ForConditionalGeneration", "ForCausalLM")
+# Values of a configuration with which a model does not read a text from left to right.
+_NOT_CAUSAL: Final[dict[str, tuple[Any, ...]]] = {
+    "is_encoder_decoder": (True,),
+    "is_causal": (False,),
+    "use_bidirectional_attention": (True, "all"),
+}
+# Lists the parts of an embedding model of Sentence Transformers. Its `architectures` may still be
+# those of the language model that it was made from.
+_POOLING: Final = "modules.json"
+# Tokens whose logits are compared, and tokens after them.
+_TOKENS: Final = 12
 # The title of Transformers' table of missing and unexpected tensors, which are checked here.
 _REPORT: Final = "LOAD REPORT"
 # A line of that table for a tensor that is converted from several, one of which is missing or has
@@ -32,7 +45,8 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
     to ``options.notice``.
 
     Raises:
-        EngineError: If weights are missing or incomplete, can't be reached, or memory runs out.
+        EngineError: If the checkpoint is not a causal language model, weights are missing or
+            incomplete or can't be reached, or memory runs out.
     """
     import torch
 
@@ -42,6 +56,7 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
             base_tokenizer = tokenizer = _base_tokenizer(model, source, at_commit)
             lm = _from_pretrained(model, source, at_commit, options.device_map)
             lm = lm if options.device_map else lm.to(device)
+            _require_causal(model, source, lm, base_tokenizer)
             if (folder := find_adapter(model)) is not None:
                 tokenizer = adapter_tokenizer(model, folder, base_tokenizer, options.notice)
                 lm = apply_adapter(lm, model, folder, tokenizer, base_tokenizer)
@@ -151,7 +166,7 @@ def _from_pretrained(
     """Loads the weights.
 
     Raises:
-        IncompleteError: If they are not complete.
+        EngineError: If they are not those of a causal language model, or not complete.
     """
     import torch
 
@@ -159,7 +174,7 @@ def _from_pretrained(
     # A fixed seed, so that values that an architecture initializes are the same in each start.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        lm, info = _auto_class(source, at_commit).from_pretrained(
+        lm, info = _auto_class(model, source, at_commit).from_pretrained(
             source,
             dtype=(model.decoding and model.decoding.dtype) or "auto",
             trust_remote_code=False,
@@ -174,13 +189,67 @@ def _from_pretrained(
     return lm
 
 
-def _auto_class(source: str, at_commit: dict[str, str]) -> Any:
-    """Finds the class of a checkpoint; multimodal models are loaded with all their parts."""
+def _auto_class(model: Model, source: str, at_commit: dict[str, str]) -> Any:
+    """Finds the class of a checkpoint; multimodal models are loaded with all their parts.
+
+    Raises:
+        EngineError: If the configuration is neither of a causal language model nor of a multimodal
+            model with a causal text part. Transformers would load many others as one, with an
+            output layer that was trained for another task.
+    """
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
-    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+    from transformers.models.auto import modeling_auto as known
+    from transformers.utils import cached_file
 
     config = AutoConfig.from_pretrained(source, trust_remote_code=False, **at_commit)
-    multimodal = MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.get(config.model_type)
-    if multimodal in (config.architectures or ()):
-        return AutoModelForImageTextToText
-    return AutoModelForCausalLM
+    names = config.architectures or []
+    multimodal = known.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.get(config.model_type, "")
+    causal = known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(config.model_type)
+    named = ", ".join(names) or "no model"
+    if multimodal.endswith(_MULTIMODAL) and multimodal in names:
+        found: Any = AutoModelForImageTextToText
+    elif any(name == causal or name.endswith("ForCausalLM") for name in names):
+        found = AutoModelForCausalLM
+    else:
+        raise _not_causal(model, source, f"the `architectures` of its config.json name {named}")
+    if cached_file(source, _POOLING, _raise_exceptions_for_missing_entries=False, **at_commit):
+        raise _not_causal(model, source, f"it is an embedding model ({_POOLING})")
+    for part in (config, config.get_text_config()):
+        for field, values in _NOT_CAUSAL.items():
+            if (value := getattr(part, field, None)) in values:
+                raise _not_causal(model, source, f"{named} with `{field}: {value}`")
+    return found
+
+
+def _require_causal(model: Model, source: str, lm: Any, tokenizer: Any) -> None:
+    """Checks that the logits after a token do not depend on later tokens.
+
+    Raises:
+        EngineError: If they do, or if the model can't compute them.
+    """
+    import torch
+
+    from cradle_lib.detection.local.own_forward import is_same, own_logits, sample_ids
+
+    begin, end, other = (sample_ids(lm, tokenizer, 3 * _TOKENS)[i::3] for i in range(3))
+    try:
+        one, two = (own_logits(lm, begin + rest)[:_TOKENS] for rest in (end, other))
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        reason = short_reason(f"{type(error).__name__}: {error}")
+        raise EngineError(
+            f"{model.name}: {source} can't compute a text of {2 * _TOKENS} tokens ({reason}). "
+            "Use a checkpoint that generates text."
+        ) from error
+    # Numbers that overflow fail each question later.
+    if one.isfinite().all() and not is_same(lm, one, two):
+        name = type(lm).__name__
+        raise _not_causal(model, source, f"the outputs of {name} depend on later tokens")
+
+
+def _not_causal(model: Model, source: str, problem: str) -> EngineError:
+    return EngineError(
+        f"{model.name}: {source} is not a causal language model: {problem}. Use a checkpoint that "
+        "generates text from left to right."
+    )

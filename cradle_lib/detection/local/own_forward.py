@@ -1,0 +1,48 @@
+"""A model's own forward pass on fixed tokens, with which faster computations are compared.
+
+The tokens are the same for each start. They are drawn from the vocabulary, so that no two are
+likely to be equal, and contain no special tokens, which stand for images in some models.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+# The largest difference of logits that rounding explains, relative to their standard deviation.
+_TOLERANCES: Final = {torch.float32: 1e-3, torch.float16: 0.03, torch.bfloat16: 0.2}
+
+
+def sample_ids(lm: Any, tokenizer: Any, count: int) -> list[int]:
+    """Draws ordinary tokens of a model's vocabulary, the same for each call."""
+    rows = len(lm.get_input_embeddings().weight)
+    special = tokenizer.added_tokens_decoder.keys() | set(tokenizer.all_special_ids)
+    ordinary = sorted(id for id in set(tokenizer.get_vocab().values()) - special if id < rows)
+    return random.Random(0).choices(ordinary, k=count)
+
+
+def own_logits(lm: Any, ids: Sequence[int]) -> Tensor:
+    """Computes the logits after each token with one plain forward pass, without a cache.
+
+    Returns:
+        In float32, shape (tokens, vocabulary).
+    """
+    device = lm.get_input_embeddings().weight.device
+    with torch.inference_mode():
+        output = lm(input_ids=torch.tensor([list(ids)], device=device), use_cache=False)
+    logits: Tensor = output.logits[0].float()
+    return logits
+
+
+def is_same(lm: Any, found: Tensor, expected: Tensor) -> bool:
+    """Whether numbers differ by no more than the rounding of the model's number format.
+
+    Both have the shape (tokens, size). Compared is each token's root mean square of the difference,
+    relative to the standard deviation of the expected numbers. Numbers that are not finite differ.
+    """
+    difference = (found - expected).square().mean(-1).sqrt() / expected.std(-1)
+    return bool((difference <= _TOLERANCES[lm.dtype]).all())
