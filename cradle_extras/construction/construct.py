@@ -125,7 +125,8 @@ def construct(
             texts=f"posts of {posts.name}",
             sizes=lambda: longest_requests(pairs, attempts),
         )
-        options = replace(options or Options(), deadline=_DEADLINE)
+        options = options or Options()
+        options = replace(options, deadline=options.deadline or _DEADLINE)
         about = ask(model, Corpus(posts.name, ()), task, Path(out) / _JOURNAL, options)
         record |= {"writer": model.id, **_run_record(about)}
     title = name or f"{posts.name}-{kind}-{record['writer']}"

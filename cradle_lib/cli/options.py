@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Final, TypeVar, get_args
@@ -27,8 +28,9 @@ Set = Annotated[
         "--set",
         metavar="NAME=VALUE",
         help="Any other setting, such as temperature=0.7, prompt=append, history=gold, "
-        "base_url=http://127.0.0.1:8000/v1, device=cuda:1 or concurrency=16; may be given several "
-        "times.",
+        "base_url=http://127.0.0.1:8000/v1, device=cuda:1 or concurrency=16; for a service also "
+        "deadline=SECONDS, the limit of one call, and silence=SECONDS, the time without any answer "
+        "after which the run stops. May be given several times.",
     ),
 ]
 Convention = Annotated[
@@ -54,8 +56,9 @@ Sample = Annotated[
     int | None, typer.Option(min=1, help="Only N dialogues, stratified by scenario and timing.")
 ]
 _Choice = TypeVar("_Choice", bound=str)
-# Settings of this machine: positive whole numbers, and text.
+# Settings of this machine: positive whole numbers, seconds, and text.
 _NUMBERS: Final = ("concurrency", "batch")
+_SECONDS: Final = ("deadline", "silence")
 _TEXTS: Final = ("device", "device_map")
 
 
@@ -94,6 +97,7 @@ def split_settings(given: list[str] | None) -> tuple[dict[str, Any], detection.O
     machine: dict[str, Any] = {
         name: _positive(name, settings.pop(name)) for name in _NUMBERS if name in settings
     }
+    machine |= {name: _seconds(name, settings.pop(name)) for name in _SECONDS if name in settings}
     machine |= {name: str(settings.pop(name)) for name in _TEXTS if name in settings}
     return settings, detection.Options(**machine, notice=err.print)
 
@@ -116,6 +120,12 @@ def _positive(name: str, value: Any) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return value
     raise RegistryError(f"--set {name}={value}: expected a whole number from 1")
+
+
+def _seconds(name: str, value: Any) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
+        return float(value)
+    raise RegistryError(f"--set {name}={value}: expected a number of seconds above 0")
 
 
 def parse_conventions(given: list[str] | None) -> Conventions:

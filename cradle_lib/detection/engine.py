@@ -87,7 +87,11 @@ class Options:
         concurrency: Maximum number of parallel calls of an API engine, one per dialogue.
         batch: Number of dialogues that the wave engine processes together; ``None`` for as many as
             the free memory allows.
-        deadline: Timeout of one call of a service in seconds; retries are separate calls.
+        deadline: Timeout of one call of a service in seconds; retries are separate calls. ``None``
+            for 120.
+        silence: Time without any answer of a service, in seconds, after which the run stops. Until
+            then rate limits and overloads only delay it. ``None`` for 300, or 2.5 times the
+            deadline if that is longer.
         notice: Called with messages for the user, such as why a run is slower; by default they
             are written to the standard error stream.
         progress: Called at the start and after every answer.
@@ -102,7 +106,8 @@ class Options:
     device_map: str | None = None
     concurrency: int = 8
     batch: int | None = None
-    deadline: float = 120.0
+    deadline: float | None = None
+    silence: float | None = None
     notice: Callable[[str], None] = _print_error
     progress: Callable[[Progress], None] = lambda _: None
     consent: Consent | None = None

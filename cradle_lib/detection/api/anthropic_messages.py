@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from cradle_lib.detection.api.blocks import is_block
 from cradle_lib.detection.api.client import Remote
 from cradle_lib.detection.api.replies import completed_answer, lookup, text_of, tokens, unreadable
 from cradle_lib.detection.session import Answer, Prompt
@@ -66,13 +67,16 @@ class AnthropicMessages(Remote):
         written = tokens(reply, "usage", "cache_creation_input_tokens")
         text, ended = text_of(content), lookup(reply, "stop_reason")
         explained = lookup(reply, "stop_details", "explanation") or "declined"
+        # Amazon's gateway names its filter as the ending.
+        if declined := is_block(ended):
+            ended = "refusal"
         served = lookup(reply, "model")
         return completed_answer(
             text,
             "stop_reason",
             ended,
             _ENDINGS | {"max_tokens": f"cut at {self.decoding.max_new_tokens} tokens"},
-            declined=explained if ended == "refusal" else None,
+            declined=explained if declined else None,
             served=served if isinstance(served, str) else None,
             tokens_in=None if fresh is None else fresh + (cached or 0) + (written or 0),
             tokens_cached=cached,

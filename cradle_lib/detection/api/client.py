@@ -81,7 +81,7 @@ class Remote(Engine):
         self.model = model
         self.decoding = model.decoding or Decoding()
         self.options = options
-        self.policy = RetryPolicy.of(options.deadline)
+        self.policy = RetryPolicy.of(options.deadline, options.silence)
         self.base = (model.base_url or self.endpoint).rstrip("/")
         self._key = find_key(model)
         self._hide = Redactor(self._key)

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from cradle_lib.detection.api.client import Remote
 
 _NO_REPLY: Final = "it has not replied"
+_LATER: Final = (
+    "Go on later, or let the run wait longer with `--set silence=SECONDS` "
+    "(in Python `Options(silence=...)`)"
+)
 _KEPT: Final = "The answers so far are kept: run the same command again to go on."
 
 
@@ -36,7 +40,8 @@ class RetryPolicy:
     """Timeouts and retries of the calls to a service. Times are in seconds.
 
     Attributes:
-        attempts: Maximum number of calls for one question.
+        attempts: Maximum number of calls for one question, without those that did not reach the
+            service, or that a rate limit or an overload rejected.
         deadline: Total timeout of one call.
         base: Wait before the second attempt; doubled for each further one.
         cap: Longest wait between attempts, unless the service asks for a longer one.
@@ -59,10 +64,11 @@ class RetryPolicy:
     silence: float = 300.0
 
     @classmethod
-    def of(cls, deadline: float) -> Self:
-        """The default policy with a timeout of ``deadline`` seconds per call."""
-        usual = cls()
-        return replace(usual, deadline=deadline, silence=max(usual.silence, 2.5 * deadline))
+    def of(cls, deadline: float | None = None, silence: float | None = None) -> Self:
+        """The default policy, with a user's deadline and silence."""
+        policy = cls() if deadline is None else cls(deadline=deadline)
+        usual = max(policy.silence, 2.5 * policy.deadline)
+        return replace(policy, silence=usual if silence is None else silence)
 
     def pause(self, attempts: int) -> float:
         """Seconds to wait after this many attempts in a row."""
@@ -89,7 +95,8 @@ class Dispatcher:
         self._not_before, self._back_offs = 0.0, 0
         self._answered, self._failures = False, 0
         # Time of the last answer, time until a message about silence, and the last problem.
-        self._last_answer, self._notice_after, self._reason = 0.0, self._policy.notice, _NO_REPLY
+        self._last_answer, self._notice_after = 0.0, self._policy.notice
+        self._reason, self._busy = _NO_REPLY, False
 
     def stop(self, why: str) -> None:
         """Ends the run: calls in flight are completed, and no further call begins. Thread-safe.
@@ -144,15 +151,14 @@ class Dispatcher:
             if found.kind == "stop":
                 self.stop(f"{found.reason}. {PERMANENT_HINT}")
                 return None
-            # Only calls that reached the service count as attempts.
-            attempts += not found.unreachable
+            attempts += not (found.unreachable or found.busy)
             if found.kind != "retry" or attempts >= self._policy.attempts:
                 return found.answer
             if found.charged:
                 self._service.on_lost_call(Prediction.of(prompt, found.answer))
             # After a shared fault, `_call` waits.
             if not found.shared:
-                self._reason = found.reason
+                self._reason, self._busy = found.reason, False
                 await self._pause(self._policy.pause(attempts))
 
     async def _call(self, prompt: Prompt) -> Answer | Fault | None:
@@ -184,19 +190,20 @@ class Dispatcher:
             self._answered, self._failures, self._back_offs = True, 0, 0
             # A slow service is reported once, not for every answer.
             self._notice_after = max(self._policy.notice, 2.0 * answer.seconds)
-            self._last_answer, self._reason = _now(), _NO_REPLY
+            self._last_answer, self._reason, self._busy = _now(), _NO_REPLY, False
         self._emit(session.answer(answer))
 
     def _back_off(self, fault: Fault, began: float) -> None:
         """Delays all calls: the service is overloaded or unreachable, or has asked for a wait."""
-        if began < self._not_before:
-            return  # Another call has already reported the same problem.
-        self._back_offs += 1
-        pause = max(self._policy.pause(self._back_offs), fault.wait or 0.0)
-        self._not_before = _now() + pause
-        self._reason = fault.reason
-        if fault.busy:
-            self._set_limit(self._limit / 2)
+        pause = fault.wait or 0.0
+        # Otherwise another call has already reported the same problem.
+        if began >= self._not_before:
+            self._back_offs += 1
+            pause = max(pause, self._policy.pause(self._back_offs))
+            if fault.busy:
+                self._set_limit(self._limit / 2)
+        self._not_before = max(self._not_before, _now() + pause)
+        self._reason, self._busy = fault.reason, fault.busy
         silent = self._not_before - self._last_answer
         if fault.unreachable:
             if not self._answered and silent >= self._policy.connect:
@@ -207,7 +214,7 @@ class Dispatcher:
         elif fault.wait:
             self._reason += f"; it asks to wait {fault.wait:.0f} s"
             if silent >= self._policy.silence:
-                self.stop(f"{self._service.address} does not answer ({self._reason})")
+                self.stop(f"{self._service.address} does not answer ({self._reason}). {_LATER}")
 
     def _set_limit(self, calls: float) -> None:
         """Sets the limit of calls in flight."""
@@ -225,7 +232,8 @@ class Dispatcher:
                 continue
             lasts = f"no answer from {self._service.address} for {_now() - self._last_answer:.0f} s"
             if due == end:
-                self.stop(f"{lasts} ({self._reason}). Check whether the service works")
+                advice = _LATER if self._busy else "Check whether the service works"
+                self.stop(f"{lasts} ({self._reason}). {advice}")
                 self.cancel()
                 return
             self._notice_after *= 2

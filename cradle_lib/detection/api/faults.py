@@ -6,21 +6,21 @@ if no further call can succeed.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Final, Literal
 
-from cradle_lib.detection.api.replies import lookup, one_line
+from cradle_lib.detection.api.blocks import is_blocked
+from cradle_lib.detection.api.replies import fields_of, lookup, one_line, snake_case
+from cradle_lib.detection.api.waits import requested_wait
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer
 
 PERMANENT_HINT: Final = "Check the key, the model's name and the account"
-# Statuses of an overloaded service: fewer parallel calls may succeed.
-_BUSY: Final = frozenset({429, 503, 529})
+# Statuses of a rate limit or an overload: fewer parallel calls may succeed. 498 is Groq's.
+_BUSY: Final = frozenset({429, 498, 503, 529})
 # Statuses of calls that are rejected before they are processed, so that nothing is charged.
 _REJECTED: Final = _BUSY | {409, 425}
 # The call may succeed later, as after any status from 500 on.
@@ -49,11 +49,26 @@ _NAMED: Final[Mapping[int, str]] = {
     "requests tokens quota_exceeded throttling",
     503: "service_unavailable unavailable engine_overloaded model_overloaded overloaded",
 }
+# Fields with the name or the number of an error; AWS uses ``__type``.
+_NAMES: Final = ("code", "status", "status_code", "type", "__type")
 _STATUS_OF: Final = {name: status for status, names in _NAMED.items() for name in names.split()}
-# Codes and types of a request or an answer that a content filter blocked.
-_FILTERED: Final = {"content_filter", "content_policy_violation", "data_inspection_failed"}
-# Messages of Gemini and Anthropic with status 400, where others send 401 and 402.
-_STATUS_BY_MESSAGE: Final = {"api key not valid": 401, "credit balance is too low": 402}
+# Errors whose name is more precise than their status: OpenAI sends 429 for an account without
+# credit, Google 403 and gateways 400 or 500 for a rate limit.
+_NAME_COUNTS: Final = frozenset({402, 429, 503})
+# Messages of Gemini and Anthropic with status 400, where others send 401 and 402; and of OpenAI and
+# Groq for a prompt that no wait makes acceptable.
+_STATUS_BY_MESSAGE: Final = {
+    "api key not valid": 401,
+    "credit balance is too low": 402,
+    "request too large": 413,
+}
+# A parameter that the service does not know, and the names of the limit of an answer's length.
+_UNSUPPORTED: Final = re.compile(
+    r"(?:un|not |n't )(?:support|recogni|known|permit|allow|expect|accept)|cannot find field"
+    r"|extra_forbidden|deprecated",
+    re.IGNORECASE,
+)
+_LIMITS: Final = re.compile(r"\bmax_(?:completion_)?tokens\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +80,13 @@ class Fault:
             ``failed``.
         reason: The service's message, on one line.
         wait: Seconds that the service asks to wait; ``None`` if it does not.
-        busy: Whether the service is overloaded.
+        busy: Whether the service limits the rate of calls or is overloaded.
         unreachable: Whether there was no connection at all.
         charged: Whether the call may be charged although it is retried; not if the service was
             unreachable or rejected it.
         seconds: Time that the call took.
+        limits: Parameters for the limit of an answer's length that an error about an unsupported
+            parameter names.
     """
 
     kind: Literal["retry", "stop", "refused", "failed"]
@@ -79,6 +96,7 @@ class Fault:
     unreachable: bool = False
     charged: bool = True
     seconds: float = 0.0
+    limits: frozenset[str] = frozenset()
 
     @property
     def shared(self) -> bool:
@@ -134,26 +152,38 @@ def fault_of_status(
     """
     first = lookup(body, 0) if isinstance(body, list) else body
     inner = lookup(first, "error") or first
-    text = inner if isinstance(inner, str) else ""
-    for name in ("message", "msg", "detail"):
-        text = text or lookup(inner, name) or ""
-    text, shown_status = one_line(text or message), shown_status or f"HTTP {status}"
+    text = one_line(_message(inner) or message)
+    shown_status = shown_status or f"HTTP {status}"
     reason = f"{shown_status}: {text}"
-    words = [str(lookup(inner, name)) for name in ("code", "type")]
-    # OpenRouter sends status 403 for a text that its moderation has blocked.
-    if _FILTERED.intersection(words) or lookup(inner, "metadata", "flagged_input"):
+    found = list(fields_of(first))
+    if is_blocked(status, found, text):
         return Fault("refused", reason)
-    meant = next((s for part, s in _STATUS_BY_MESSAGE.items() if part in text.lower()), status)
-    # OpenAI sends status 429 for an account without credit, too.
-    if 402 in map(_named_status, words):
-        meant = 402
+    words = [str(lookup(each, name)) for each in (inner, first) for name in _NAMES]
+    named = min((s for s in map(_named_status, words) if s in _NAME_COUNTS), default=status)
+    meant = next((s for part, s in _STATUS_BY_MESSAGE.items() if part in text.lower()), named)
     if meant in _PERMANENT:
         return Fault("stop", f"{_PERMANENT[meant]} ({shown_status})")
-    busy = status in _BUSY
-    if status in _TRANSIENT or status >= 500:
-        charged = status not in _REJECTED
-        return Fault("retry", reason, requested_wait(headers), busy, charged=charged)
-    return Fault("failed", reason, busy=busy)
+    busy = meant in _BUSY
+    if meant in _TRANSIENT or meant >= 500:
+        charged = meant not in _REJECTED
+        return Fault("retry", reason, requested_wait(headers, found), busy, charged=charged)
+    texts = " ".join([text, *(value for _, value in found if isinstance(value, str))])
+    limits = _LIMITS.findall(texts) if _UNSUPPORTED.search(texts) else ()
+    return Fault("failed", reason, limits=frozenset(limits))
+
+
+def _message(error: object) -> str:
+    """Finds the message of an error, without the parts of the request that it repeats."""
+    texts = [error] + [lookup(error, name) for name in ("message", "msg", "detail")]
+    text = next((text for text in texts if isinstance(text, str) and text), "")
+    # Validators list the field and the problem of each error.
+    for each in texts[-1] if isinstance(texts[-1], list) else ():
+        place = lookup(each, "loc")
+        places = [str(part) for part in place] if isinstance(place, list) else []
+        text += f"{'.'.join(places)}: {lookup(each, 'msg')}; "
+    # OpenRouter quotes the provider's error.
+    quoted = lookup(error, "metadata", "raw")
+    return f"{text}: {quoted}" if isinstance(quoted, str) else text
 
 
 def error_in(reply: object) -> object:
@@ -175,8 +205,7 @@ def fault_in_reply(error: object, headers: Mapping[str, str]) -> Fault:
         error: The result of :func:`error_in`.
         headers: The reply's headers, looked up in lower case.
     """
-    fields = ("code", "status", "status_code", "type")
-    found = [error] if isinstance(error, str | int) else [lookup(error, name) for name in fields]
+    found = [error] if isinstance(error, str | int) else [lookup(error, name) for name in _NAMES]
     values = [str(value) for value in found if isinstance(value, str | int | float)]
     # Numbers take precedence over names.
     numbers = [int(n[1]) for value in values if (n := re.match(r"(?:HTTP )?([45]\d\d)\b", value))]
@@ -188,14 +217,4 @@ def fault_in_reply(error: object, headers: Mapping[str, str]) -> Fault:
 
 def _named_status(name: str) -> int | None:
     """Finds the status of a name: "RateLimitError" and "RATE_LIMIT" are "rate_limit"."""
-    snake = re.sub(r"(?<=[a-z])(?=[A-Z])|[ .-]", "_", name).lower()
-    return _STATUS_OF.get(re.sub(r"_(error|exception)$", "", snake))
-
-
-def requested_wait(headers: Mapping[str, str]) -> float | None:
-    """Reads the number of seconds that a server asks to wait; ``None`` if there is no number."""
-    with suppress(ValueError):
-        seconds = float(headers.get("retry-after", ""))
-        # Python accepts "nan" and "1e999" as numbers.
-        return max(seconds, 0.0) if math.isfinite(seconds) else None
-    return None
+    return _STATUS_OF.get(snake_case(name))

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from cradle_lib.detection.api.blocks import is_block
 from cradle_lib.detection.api.client import Remote
 from cradle_lib.detection.api.network import host_of
-from cradle_lib.detection.api.replies import completed_answer, lookup, text_of, tokens, unreadable
+from cradle_lib.detection.api.replies import (
+    completed_answer,
+    fields_of,
+    lookup,
+    text_of,
+    tokens,
+    unreadable,
+)
 from cradle_lib.detection.session import Answer
 
 # Text Generation Inference before version 2.3 sends "eos_token", Together sends "eos"; Inspect
 # reads the latter as "stop", too.
 _ENDINGS: Final = dict.fromkeys(("stop", "eos", "eos_token", "content_filter"))
+
+_OUTPUT: Final = ("usage", "completion_tokens")
 
 
 class OpenAIChat(Remote):
@@ -49,14 +59,15 @@ class OpenAIChat(Remote):
     def read(self, reply: object) -> Answer:
         """Reads a chat completion."""
         choice = lookup(reply, "choices", 0)
-        message = lookup(choice, "message")
-        if not isinstance(message, dict):
-            return unreadable(reply, "a chat completion", "choice")
-        text, ended = text_of(lookup(message, "content")), lookup(choice, "finish_reason")
+        message, ended = lookup(choice, "message"), lookup(choice, "finish_reason")
         declined = lookup(message, "refusal")
-        # Gemini appends a code: "content_filter: PROHIBITED_CONTENT".
-        if isinstance(ended, str) and ended.startswith("content_filter"):
-            ended, declined = "content_filter", ended.replace("_", " ", 1)
+        if is_block(ended):
+            ended, declined = "content_filter", declined or ended.replace("_", " ", 1)
+        elif withheld := _withheld(reply):
+            ended, declined = "content_filter", withheld
+        elif not isinstance(message, dict):
+            return unreadable(reply, "a chat completion", "choice")
+        text = text_of(lookup(message, "content"))
         return completed_answer(
             text,
             "finish_reason",
@@ -71,6 +82,18 @@ class OpenAIChat(Remote):
         )
 
 
+def _withheld(reply: object) -> str | None:
+    """Why a chat completion has no choice and no token of an answer; ``None`` for any other reply.
+
+    Gemini's compatible endpoint sends this instead of the error of its content filter.
+    """
+    is_completion = lookup(reply, "object") == "chat.completion" or lookup(reply, "usage")
+    if not is_completion or lookup(reply, "choices") or tokens(reply, *_OUTPUT):
+        return None
+    named = (value for name, value in fields_of(reply) if name == "block_reason" and value)
+    return f"the provider withheld the answer ({next(named, 'no reason given')})"
+
+
 def _served(reply: object) -> str | None:
     """The service's name of the model, its provider and its fingerprint, as far as reported.
 
@@ -82,7 +105,7 @@ def _served(reply: object) -> str | None:
 
 def _tokens_out(reply: object) -> int | None:
     """Tokens of the answer with its reasoning, which Gemini counts in the total only."""
-    out = tokens(reply, "usage", "completion_tokens")
+    out = tokens(reply, *_OUTPUT)
     total, into = tokens(reply, "usage", "total_tokens"), tokens(reply, "usage", "prompt_tokens")
     if out is None or total is None or into is None:
         return out

@@ -5,7 +5,8 @@ Any field may be missing or have another type than documented; this never ends a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.session import Answer
 
 LONGEST_CONTEXT: Final = 10_000_000
+_REQUEST: Final = frozenset({"input", "prompt", "messages", "body", "request", "ctx"})
 
 
 def lookup(value: object, *path: str | int) -> Any:
@@ -25,6 +27,27 @@ def lookup(value: object, *path: str | int) -> Any:
         else:
             return None
     return value
+
+
+def fields_of(value: object, depth: int = 10) -> Iterator[tuple[str, object]]:
+    """Yields the fields of JSON at any depth up to 10: the name in snake case, and the value.
+
+    Fields in which servers repeat the request are left out, because they contain the prompt.
+    """
+    if depth and isinstance(value, list):
+        for each in value:
+            yield from fields_of(each, depth - 1)
+    elif depth and isinstance(value, dict):
+        for key, each in value.items():
+            if (name := snake_case(key)) not in _REQUEST:
+                yield name, each
+                yield from fields_of(each, depth - 1)
+
+
+def snake_case(name: object) -> str:
+    """Writes a name in snake case, without the ending: "RateLimitError" is "rate_limit"."""
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])|[ .-]", "_", str(name)).lower()
+    return re.sub(r"_(error|exception)$", "", snake)
 
 
 def tokens(value: object, *path: str) -> int | None:

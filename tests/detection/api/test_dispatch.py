@@ -226,10 +226,10 @@ def test_a_service_that_keeps_failing_stops_the_run_and_a_later_start_resumes(
 ) -> None:
     long = make_corpus([[("User", f"turn {i}", "none") for i in range(8)]])
     down = True
-    name = service.add(lambda n: error(503) if down and n >= 2 else chat())
+    name = service.add(lambda n: error(500) if down and n >= 2 else chat())
     model = make_model("openai", f"{service.url}/{name}")
     monkeypatch.setattr(RetryPolicy, "of", classmethod(lambda *_: NO_WAIT))
-    with pytest.raises(EngineError, match=r"4 questions in a row failed \(HTTP 503"):
+    with pytest.raises(EngineError, match=r"4 questions in a row failed \(HTTP 500"):
         run(model, long, out=tmp_path)
     down, calls = False, service.calls[name]
     predictions = read_journal(run(model, long, out=tmp_path))[1]

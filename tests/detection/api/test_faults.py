@@ -53,9 +53,8 @@ CUT_MESSAGE = message("alert_past", stop_reason="max_tokens")
 # Reply, outcome, reason, and number of calls of at most three.
 Row = tuple[Reply | bytes, Outcome, str, int]
 COMMON: list[Row] = [
-    (error(429), FAILED, "HTTP 429", 3),
+    (error(500), FAILED, "HTTP 500", 3),
     ((502, {"content-type": "text/html"}, b"<p>"), FAILED, "HTTP 502", 3),
-    (error(529, type="overloaded_error"), FAILED, "HTTP 529", 3),
     (error(400, message=LEAK), FAILED, r"HTTP 400.*\[key\] value", 1),
     (error(400, message="x" * 280 + KEY), FAILED, r"x\[key\]$", 1),
     (error(413), FAILED, "HTTP 413", 1),
@@ -72,6 +71,7 @@ OPENAI: list[Row] = [
     (FILTERED, REFUSED, "^content filter: PROHIBITED_CONTENT$", 1),
     (chat(message={"content": None, "refusal": "I\ncan't."}), REFUSED, r"^I can't\.$", 1),
     (as_json({"id": "c", "choices": []}), FAILED, "no choice", 1),
+    (as_json({"choices": [], "usage": {"completion_tokens": 2}}), FAILED, "no choice", 1),
     (chat(finish_reason=None, message={"content": " "}), FAILED, "neither a text nor a", 1),
     (CUT_CHAT, UNPARSED, "cut at 8 tokens", 1),
     (chat(message={"content": ""}), UNPARSED, "empty answer", 1),
@@ -152,13 +152,13 @@ def test_a_call_ends_at_its_deadline(
     ("reply", "least"),
     [
         (error(500), 31.0),
-        (error(429, headers={"retry-after": "20"}), 5 * 20.0),
-        (as_json({"error": {"code": 429}}, retry_after="20"), 5 * 20.0),
+        (error(500, headers={"retry-after": "20"}), 5 * 20.0),
+        (as_json({"error": {"code": 502}}, retry_after="20"), 5 * 20.0),
         # Too short and invalid waits are replaced by the default.
-        (error(429, headers={"retry-after": "0.1"}), 31.0),
-        (error(429, headers={"retry-after": "-3"}), 31.0),
-        (error(429, headers={"retry-after": "1e999"}), 31.0),
-        (error(429, headers={"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}), 31.0),
+        (error(500, headers={"retry-after": "0.1"}), 31.0),
+        (error(500, headers={"retry-after": "-3"}), 31.0),
+        (error(500, headers={"retry-after": "1e999"}), 31.0),
+        (error(500, headers={"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}), 31.0),
     ],
 )
 def test_a_question_is_tried_six_times_with_exponential_backoff(
