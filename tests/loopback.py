@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Mapping
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
+
+# The start of the texts by which a run tests whether a server cuts prompts.
+_TEST_TEXT = re.compile(r"[0-9a-f]{8} ")
+
+
+def is_question(prompt: str) -> bool:
+    """Whether a prompt is a question about a turn, and not a text that tests the server."""
+    return _TEST_TEXT.match(prompt) is None
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -48,7 +48,7 @@ _PREDICTION: Final = TypeAdapter(Prediction)
 _FIELDS: Final = ("dialogue", "turn", "key", "answer", "labels", "outcome", "reason")
 _METADATA: Final = tuple(f.name for f in fields(Metadata) if f.name != "error")
 # Fields that are written only if they are set: most engines do not use them.
-_OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "ending"})
+_OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "limited_by", "ending"})
 
 
 class Journal:

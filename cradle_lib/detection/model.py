@@ -31,7 +31,9 @@ _KEY: Final = re.compile(
 _PLUS: Final = " + "
 Dollars = Annotated[float, Field(ge=0)]
 # Options of a call that have a separate field, and those that the protocol sets.
-_OWN_FIELD: Final = frozenset({"max_completion_tokens", "max_tokens", "seed", "temperature"})
+_OWN_FIELD: Final = frozenset({"seed", "temperature"})
+# Names of the parameter for `max_new_tokens`, of which an entry may choose one.
+_LIMITS: Final = ("max_tokens", "max_completion_tokens")
 _PROTOCOL: Final = frozenset({"messages", "model", "n", "stream"})
 
 
@@ -65,7 +67,8 @@ class Decoding(_Strict):
             (``generation_config.json``), such as ``top_p``. Each setting used is recorded. Settings
             of the entry take precedence, and the maximum length is always the entry's.
         extra: Further options of a service's calls, sent unchanged, such as ``top_p`` or
-            ``reasoning_effort``.
+            ``reasoning_effort``. ``max_completion_tokens`` or ``max_tokens``, with the same number
+            as ``max_new_tokens``, chooses the name under which the limit is sent.
     """
 
     max_new_tokens: Annotated[int, Field(ge=1)] = 512
@@ -80,6 +83,15 @@ class Decoding(_Strict):
     from_checkpoint: bool = False
     extra: dict[str, Any] = {}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _takes_the_limit_from_extra(cls, data: Any) -> Any:
+        extra = data.get("extra") if isinstance(data, dict) else None
+        named = (
+            [extra[name] for name in _LIMITS if name in extra] if isinstance(extra, dict) else []
+        )
+        return {"max_new_tokens": named[0], **data} if named else data
+
     @field_validator("extra")
     @classmethod
     def _sets_only_further_options(cls, extra: dict[str, Any]) -> dict[str, Any]:
@@ -93,6 +105,12 @@ class Decoding(_Strict):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Decoding:
+        named = {name: self.extra[name] for name in _LIMITS if name in self.extra}
+        if len(named) > 1 or any(limit != self.max_new_tokens for limit in named.values()):
+            raise ValueError(
+                f"'extra' sets {' and '.join(named)}: set one of them at most, to the number of "
+                f"'max_new_tokens' ({self.max_new_tokens})"
+            )
         if self.mode is not None and (self.from_checkpoint or self.temperature):
             raise ValueError(
                 f"'temperature' and 'from_checkpoint' can't be combined with 'mode: {self.mode}'"

@@ -103,6 +103,8 @@ class Metadata:
         choices: For constrained decoding, the log-probability of each branch at each branching
             point of the answer; ``None`` for unconstrained answers.
         served: The model's name, provider and fingerprint, as a service reports them.
+        limited_by: Name of the parameter for the limit of the answer's length, if the service
+            refused the usual one.
         ending: ``missing`` if the service did not say how the answer ended; else ``None``.
         error: The exception that the model raised instead of answering; a journal keeps only the
             ``reason``.
@@ -115,6 +117,7 @@ class Metadata:
     choices: list[dict[str, float]] | None = None
     tokens_written: int | None = None
     served: str | None = None
+    limited_by: str | None = None
     ending: str | None = None
     error: Exception | None = field(default=None, compare=False)
 

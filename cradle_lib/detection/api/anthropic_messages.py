@@ -35,11 +35,7 @@ class AnthropicMessages(Remote):
 
     def settings(self) -> dict[str, Any]:
         """Gives the entry's settings as parameters of a call."""
-        return {
-            "max_tokens": self.decoding.max_new_tokens,
-            "temperature": self.decoding.temperature,
-            "seed": self.decoding.seed,
-        }
+        return {"temperature": self.decoding.temperature, "seed": self.decoding.seed}
 
     def messages(self, prompt: Prompt) -> list[dict[str, Any]]:
         """Divides the text into blocks for the prompt cache of Anthropic's own endpoint.

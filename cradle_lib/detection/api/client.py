@@ -27,6 +27,7 @@ from cradle_lib.detection.api.faults import Fault, error_in, fault_in_reply, fau
 from cradle_lib.detection.api.keys import Redactor, find_key
 from cradle_lib.detection.api.network import find_proxy, host_and_port, tls_context
 from cradle_lib.detection.api.replies import lookup
+from cradle_lib.detection.api.truncation import TokenCounts
 from cradle_lib.detection.engine import (
     Emit,
     Engine,
@@ -43,8 +44,8 @@ from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import CradleError, EngineError
 
 CONNECT: Final = 10.0  # Timeout of a connection attempt, in seconds.
-# Maximum characters of a prompt per token; usually about four in English, one or two in Chinese.
-_MAX_PER_TOKEN: Final = 8
+# Tokens of an answer to a test text, which is not used.
+_SHORT: Final = 16
 # HTTP packages of the SDKs, which may log requests.
 _HTTP_PACKAGES: Final = ("httpx2", "aiohttp")
 
@@ -70,6 +71,9 @@ class Remote(Engine):
     path: str
     # Path under which a server lists its models; empty if the interface has none.
     listing: ClassVar[str] = ""
+    # Names of the parameter for the limit of an answer's length. If the service refuses the one
+    # that is sent, the other one is used.
+    limits: ClassVar[tuple[str, ...]] = ("max_tokens",)
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:
@@ -96,23 +100,33 @@ class Remote(Engine):
         self.address = f"{host_and_port(self.base)}{through}"
         self._tls = tls_context(self.base, self._proxy)
         self._sdk = importlib.import_module(self.package)
-        wanted = {name: value for name, value in self.settings().items() if value is not None}
+        given = [name for name in self.limits if name in self.decoding.extra]
+        self._limit = next(iter(given), self.usual_limit())
+        self._may_switch = not given and len(self.limits) > 1
+        self._limited_by: str | None = None
+        settings = {self._limit: self.decoding.max_new_tokens, **self.settings()}
+        wanted = {name: value for name, value in settings.items() if value is not None}
         self._parameters = wanted | self.decoding.extra
         self._dispatcher: Dispatcher | None = None
         self._reported: set[str] = set()
         # The service's name of the model that answered first.
         self._served: str | None = None
-        # The last prompt of each dialogue that the server has not cut, and its number of tokens.
-        self._last_uncut: dict[str, tuple[Prompt, int]] = {}
+        # A provider's own service refuses long prompts, and test texts would be charged.
+        self._counts = TokenCounts(testable=model.base_url is not None and model.prices is None)
+        self._has_waited = False
         self.on_lost_call: Emit = lambda _: None
 
     @abstractmethod
     def headers(self) -> dict[str, Any]:
         """Gives the headers that differ from the SDK's own."""
 
+    def usual_limit(self) -> str:
+        """Names the parameter for the limit of an answer's length that is sent first."""
+        return self.limits[0]
+
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Gives the entry's settings as parameters of a call; ``None`` values are not sent."""
+        """Gives the entry's other settings as parameters of a call; ``None`` is not sent."""
 
     def messages(self, prompt: Prompt) -> list[dict[str, Any]]:
         """Makes the messages of a call."""
@@ -170,6 +184,7 @@ class Remote(Engine):
         for session in sessions:
             for stored in session.taken:
                 self._report_other_model(stored.served)
+        self._testing = asyncio.Lock()
         async with self.connect() as self._client:
             if self.listing and self.model.base_url is not None and not self.model.remote:
                 await self._require_served()
@@ -218,11 +233,14 @@ class Remote(Engine):
     async def call(self, prompt: Prompt) -> Answer | Fault:
         """Asks one question, and removes the key from all texts of the answer or error."""
         clock = asyncio.get_running_loop().time
-        started = clock()
-        found = await self._post(prompt)
+        started, sent = clock(), self._limit
+        found = await self._post(self.body(prompt))
+        if isinstance(found, Fault) and found.limits and self._switch_limit(sent):
+            found = await self._post(self.body(prompt))
         seconds = clock() - started
         if isinstance(found, Answer):
-            found = self._require_untruncated(prompt, found)
+            found = await self._check_counts(prompt, found)
+        if isinstance(found, Answer):
             if found.ending is not None and found.outcome is not Outcome.FAILED:
                 self._report_once(
                     "ending",
@@ -236,11 +254,12 @@ class Remote(Engine):
                 text=self._hide(found.text),
                 reason=None if found.reason is None else self.clean(found.reason),
                 served=served,
+                limited_by=self._limited_by,
                 seconds=seconds,
             )
         return replace(found, reason=self.clean(found.reason), seconds=seconds)
 
-    async def _post(self, prompt: Prompt) -> Answer | Fault:
+    async def _post(self, body: dict[str, Any]) -> Answer | Fault:
         """Sends a question with a timeout, and reads the reply or the error.
 
         Raises:
@@ -250,11 +269,10 @@ class Remote(Engine):
 
         # No redirects: text is sent only to the host that the user agreed to.
         options = {"follow_redirects": False}
-        address, body = self.base + self.path, self.body(prompt)
         try:
             async with asyncio.timeout(self.policy.deadline):
                 response = await self._client.post(
-                    address, body=body, cast_to=httpx2.Response, options=options
+                    self.base + self.path, body=body, cast_to=httpx2.Response, options=options
                 )
             # The SDKs' own rule for JSON; a gateway may send an HTML page.
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -289,32 +307,54 @@ class Remote(Engine):
             self._reported.add(topic)
             self.options.notice(f"{self.model.name}: {sentence}")
 
-    def _require_untruncated(self, prompt: Prompt, answer: Answer) -> Answer:
-        """Fails an answer if the server has silently cut the prompt to its context length.
+    def _switch_limit(self, sent: str) -> bool:
+        """Switches to the other name of the answer's limit, once; ``sent`` was refused.
 
-        Servers such as Ollama drop the beginning of a long prompt, which contains the instruction,
-        and answer nevertheless. So the reported number of tokens must be plausible for the
-        characters of the prompt and, if it extends the dialogue's last prompt, for the characters
-        added.
+        Returns:
+            Whether the call can be repeated with another name than ``sent``.
         """
-        if answer.tokens_in is None or answer.outcome is Outcome.FAILED:
+        if self._limit == sent and self._may_switch:
+            self._may_switch = False
+            value = self._parameters.pop(sent)
+            self._limit = self._limited_by = next(name for name in self.limits if name != sent)
+            self._parameters[self._limit] = value
+            self._report_once(
+                "limit",
+                f"{self.address} does not accept {sent} for this model. The limit of an answer's "
+                f"length is sent as {self._limit}, and each answer is recorded with "
+                f'"limited_by": "{self._limit}".',
+            )
+        return self._limit != sent
+
+    async def _check_counts(self, prompt: Prompt, answer: Answer) -> Answer | Fault:
+        """Fails an answer if the server has cut the prompt, and drops wrong numbers of tokens.
+
+        Servers are tested first, if needed. If a test must be repeated later, its error is
+        returned, and the question is asked again.
+        """
+        if answer.tokens_in is None or answer.outcome in (Outcome.FAILED, Outcome.REFUSED):
             return answer
-        size = new = len(prompt.text)
-        tokens = answer.tokens_in
-        before, counted = self._last_uncut.get(prompt.dialogue, (None, 0))
-        # Prompts of other tasks have no history, and need not extend earlier ones.
-        past = prompt.history
-        if before is not None and past != before.history and past.startswith(before.history):
-            new, tokens = size - len(before.text), tokens - counted
-        if tokens * _MAX_PER_TOKEN >= new:
-            self._last_uncut[prompt.dialogue] = (prompt, answer.tokens_in)
+        async with self._testing:
+            while (text := self._counts.next_test(prompt, answer.tokens_in)) is not None:
+                test = Prompt(prompt.dialogue, prompt.turn, text, 0, text, 0)
+                shortest = {self._limit: min(_SHORT, self.decoding.max_new_tokens)}
+                found = await self._post(self.body(test) | shortest)
+                if isinstance(found, Answer):
+                    self._counts.record(found.tokens_in)
+                elif found.shared and not self._has_waited:
+                    self._has_waited = True
+                    return found
+                else:
+                    self._counts.record_error(is_refusal=found.kind == "failed")
+        verdict = self._counts.judge(prompt, answer.tokens_in)
+        if verdict == "complete" and not self._counts.are_wrong:
             return answer
-        reason = (
-            f"the server reports {answer.tokens_in:,} tokens for a prompt of {size:,} characters: "
-            "it has cut the prompt, or its count is wrong. Increase its context length (Ollama: "
-            "OLLAMA_CONTEXT_LENGTH), and start the run again"
-        )
-        return replace(answer, text="", outcome=Outcome.FAILED, reason=reason)
+        explained = self._counts.explain(verdict, len(prompt.text), answer.tokens_in)
+        if verdict == "cut":
+            reason = f"the server {explained}"
+            return replace(answer, text="", outcome=Outcome.FAILED, reason=reason)
+        self._report_once("counts", f"{self.address} {explained}")
+        return replace(answer, tokens_in=None, tokens_cached=None, tokens_written=None)
 
     def clean(self, text: str) -> str:
         """Removes the key from a service's message, and shortens it to one line."""

@@ -33,6 +33,7 @@ class OpenAIChat(Remote):
     endpoint = "https://api.openai.com/v1"
     path = "/chat/completions"
     listing = "/models"
+    limits = ("max_tokens", "max_completion_tokens")
 
     def headers(self) -> dict[str, Any]:
         """Omits the OpenAI account of the environment in calls to other servers."""
@@ -41,16 +42,17 @@ class OpenAIChat(Remote):
         account = ("OpenAI-Organization", "OpenAI-Project") if self.model.base_url else ()
         return dict.fromkeys(account, openai.Omit())
 
-    def settings(self) -> dict[str, Any]:
-        """Gives the entry's settings as parameters of a call.
+    def usual_limit(self) -> str:
+        """Names the limit: OpenAI's newer models accept only ``max_completion_tokens``.
 
-        OpenAI's newer models, also on Azure, accept only ``max_completion_tokens`` as the limit;
-        other servers accept ``max_tokens``. Temperature and seed are sent only if the entry sets
-        them.
+        Many other servers know only ``max_tokens``.
         """
         own = host_of(self.model).endswith((".openai.com", ".openai.azure.com"))
+        return "max_completion_tokens" if own else "max_tokens"
+
+    def settings(self) -> dict[str, Any]:
+        """Gives the entry's settings as parameters; they are sent only if the entry sets them."""
         return {
-            "max_completion_tokens" if own else "max_tokens": self.decoding.max_new_tokens,
             "temperature": self.decoding.temperature,
             "seed": self.decoding.seed,
             "chat_template_kwargs": self.decoding.chat or None,

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from cradle_lib.detection import Answer, Model, Options, Outcome, Prediction, Prompt
+from cradle_lib.detection import Options, Outcome, Prediction
 from cradle_lib.detection.api.faults import error_in, fault_in_reply
 from cradle_lib.detection.journal import read_answers, to_line
 from cradle_lib.detection.run import run
 
-from ..dialogues import make_corpus
 from .fault_server import FaultServer, Reply, as_json, chat, message
 from .services import GOOD, SDKS, ask, long_corpus, make_model, make_remote, sessions
 
@@ -67,54 +66,6 @@ def test_a_missing_ending_is_accepted_and_recorded(
     assert [to_line(one)["ending"] for one in found] == ["missing"] * 4
     assert len(notices) == 1
     assert "does not say how its answers end" in notices[0]
-
-
-# ---- Truncated prompts ---------------------------------------------------------------
-
-
-def prompt_tokens(service: FaultServer, model: Model) -> list[int]:
-    """Returns the token counts of a dialogue's prompts without truncation."""
-    found: list[Prediction] = []
-    make_remote(model).answer_all(sessions(long_corpus(1, 4)), found.append)
-    return [prediction.tokens_in or 0 for prediction in found]
-
-
-@pytest.mark.parametrize("engine", SDKS)
-# Number of prompts that fit, and spare tokens of the context beyond the last of them.
-@pytest.mark.parametrize(("complete", "beyond"), [(4, 0), (3, 0), (2, 1), (1, 2)])
-def test_truncated_prompts_fail(
-    engine: str, complete: int, beyond: int, service: FaultServer
-) -> None:
-    model = make_model(engine, f"{service.url}/{service.add(lambda n: GOOD[engine]())}")
-    service.context = prompt_tokens(service, model)[complete - 1] + beyond
-    found: list[Prediction] = []
-    make_remote(model).answer_all(sessions(long_corpus(1, 4)), found.append)
-    assert [p.outcome for p in found] == [Outcome.OK] * complete + [Outcome.FAILED] * (4 - complete)
-    for prediction in found[complete:]:
-        assert (prediction.answer, prediction.mask) == ("", 0)
-        assert f"reports {service.context} tokens" in (prediction.reason or "")
-        # It was paid for.
-        assert prediction.tokens_in == service.context
-
-
-@pytest.mark.parametrize("engine", SDKS)
-def test_a_truncated_first_prompt_is_detected(engine: str, service: FaultServer) -> None:
-    service.context = 12
-    name = service.add(lambda n: GOOD[engine]())
-    dialogue = make_corpus([[("User", 40 * "and then ", "none")]])
-    found: list[Prediction] = []
-    remote = make_remote(make_model(engine, f"{service.url}/{name}"))
-    remote.answer_all(sessions(dialogue), found.append)
-    assert [prediction.outcome for prediction in found] == [Outcome.FAILED]
-
-
-def test_token_counts_are_compared_only_with_those_of_a_prefix(service: FaultServer) -> None:
-    remote = make_remote(make_model("openai", f"{service.url}/{service.add(lambda n: chat())}"))
-    # Prompts that do not extend each other: a shorter one, and a longer one with fewer tokens.
-    for text, tokens in ((400 * "a ", 400), (100 * "a ", 90), (105 * "aa ", 80)):
-        prompt = Prompt("draft", 0, text, 0, text, 0)
-        answer = remote._require_untruncated(prompt, Answer("none", tokens_in=tokens))
-        assert answer.outcome is None
 
 
 def test_a_change_of_served_model_is_reported_once(service: FaultServer, tmp_path: Path) -> None:

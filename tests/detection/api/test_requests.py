@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Outcome, Session, read_journal
+from cradle_lib.detection import Options, Outcome, Session, read_journal, resolve
 from cradle_lib.detection.run import run
-from cradle_lib.errors import EngineError
+from cradle_lib.errors import EngineError, RegistryError
 
 from ...extras.cluster.gated_server import MODEL, GatedServer
 from .fault_server import FaultServer, Reply, as_json, chat
@@ -56,12 +56,6 @@ def test_cache_control_marks_the_static_part_and_the_history(corpus: Corpus) -> 
         "Label.\n",
         "User: Hi, rough week at work.\nMODEL_TAG: none\nListener: What happened?",
     ]
-    prompt = Session(corpus.dialogues[0], TEMPLATE).prompt
-    assert prompt
-    # OpenAI's own endpoint and Azure have the newer name of the limit.
-    for url in (None, "https://x.openai.azure.com/openai/v1"):
-        model = make_model("openai", None).model_copy(update={"base_url": url})
-        assert make_remote(model).body(prompt)["max_completion_tokens"] == 8
 
 
 @pytest.mark.parametrize("engine", SDKS)
@@ -104,3 +98,81 @@ def test_a_server_with_another_model_is_refused_before_any_question(tmp_path: Pa
         right = model.model_copy(update={"weights": MODEL})
         run(right, corpus, out=path, options=Options(concurrency=1))
     assert len(read_journal(path)[1]) == 6
+
+
+# ---- The limit of an answer's length -------------------------------------------------
+
+OPENAI = (
+    "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_"
+)
+UNSUPPORTED: list[tuple[int, Any]] = [
+    (400, {"error": {"message": f"{OPENAI}tokens' instead.", "code": "unsupported_parameter"}}),
+    (400, {"error": {"message": "Unsupported parameter", "param": "max_tokens"}}),
+    (
+        400,
+        {"error": {"message": "litellm.UnsupportedParamsError: x does not support ['max_tokens']"}},
+    ),
+    (400, {"error": {"message": "max_tokens is deprecated: use max_completion_tokens"}}),
+    (422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "max_tokens"], "msg": "no"}]}),
+    (200, {"error": {"code": 400, "message": f"{OPENAI}tokens' instead."}}),
+]
+
+
+@pytest.mark.parametrize(("status", "body"), UNSUPPORTED)
+def test_a_refused_name_of_the_limit_is_replaced_once_and_recorded(
+    status: int, body: Any, service: FaultServer, tmp_path: Path
+) -> None:
+    def reply(attempt: int) -> Reply:
+        return as_json(body, status) if "max_tokens" in service.seen[attempt] else chat()
+
+    notices: list[str] = []
+    options = Options(notice=notices.append)
+    model = make_model("openai", f"{service.url}/{service.add(reply)}")
+    path = run(model, long_corpus(3, 2), out=tmp_path, options=options)
+    answers = read_journal(path)[1]
+    assert [one.outcome for one in answers] == [Outcome.OK] * 6
+    assert {one.limited_by for one in answers} == {"max_completion_tokens"}
+    limits = [(body.get("max_tokens"), body.get("max_completion_tokens")) for body in service.seen]
+    assert limits == [(8, None)] + [(None, 8)] * 6
+    assert len(notices) == 1
+    assert "does not accept max_tokens for this model. The limit of an answer's" in notices[0]
+
+
+def test_a_name_is_replaced_only_once_and_only_if_it_is_not_supported(service: FaultServer) -> None:
+    both = f"{OPENAI}tokens' instead. Use 'max_tokens' instead."
+    for text, calls in (
+        (both, 2),
+        ("'max_tokens' or 'max_completion_tokens' is too large: 9000 > 4096 - 500.", 1),
+        ("Unsupported parameter: 'temperature' is not supported with this model.", 1),
+    ):
+        name = service.add(lambda n, text=text: as_json({"error": {"message": text}}, 400))
+        found = ask(make_model("openai", f"{service.url}/{name}"))
+        assert (found.outcome, service.calls[name]) == (Outcome.FAILED, calls)
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_an_entry_chooses_the_name_of_the_limit(name: str, service: FaultServer) -> None:
+    text = f"Unsupported parameter: {name}"
+    path = service.add(lambda n: as_json({"error": {"message": text}}, 400))
+    address = f"{service.url}/{path}/v1"
+    model = resolve("openai:smollm2-135m", base_url=address, prompt="brief", extra={name: 64})
+    assert model.decoding
+    assert model.decoding.max_new_tokens == 64
+    assert ask(model).outcome is Outcome.FAILED
+    sent = [{key: body[key] for key in body if key.startswith("max_")} for body in service.seen]
+    assert sent == [{name: 64}]
+    for extra in ({name: 64}, {"max_tokens": 32, "max_completion_tokens": 32}):
+        with pytest.raises(RegistryError, match=rf"'extra' sets .*{name}.*'max_new_tokens' \(32\)"):
+            resolve("openai:m", max_new_tokens=32, extra=extra)
+
+
+def test_the_name_of_the_limit_depends_on_the_host_at_first() -> None:
+    for url, name in (
+        (None, "max_completion_tokens"),
+        ("https://x.openai.azure.com/openai/v1", "max_completion_tokens"),
+        ("https://x.services.ai.azure.com/openai/v1", "max_tokens"),
+    ):
+        model = make_model("openai", None).model_copy(update={"base_url": url})
+        prompt = Session(long_corpus(1, 1).dialogues[0], TEMPLATE).prompt
+        assert prompt
+        assert make_remote(model).body(prompt)[name] == 8
