@@ -1,28 +1,37 @@
 """Brings the executed notebooks of the book up to date.
 
 A page is executed if its inputs have changed (see :mod:`cradle_lib.book.cache_key`), after the
-pages whose artefacts it reads. Three pages are executed in parallel. A notebook that fails stops
-only the pages that need it.
+pages whose artefacts it reads, and once more if another page then changed a run that it reads.
+Three pages are executed in parallel. A notebook that fails stops only the pages that need it.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Sequence
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
+from pathlib import Path
 from typing import Final
 
 from cradle_lib.book.cache_key import Ingredients, stored_state
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.notebooks.execute import Job, execute, failure, watch_parent
-from cradle_lib.book.plan import REGISTRY, Project, load_plan
+from cradle_lib.book.notebooks.execute import Job, execute, failure, obey
+from cradle_lib.book.plan import REGISTRY, Page, Project, load_plan
 from cradle_lib.errors import BookError
 from cradle_lib.files import visible_files
 
 # One more than the two cores of a small machine, because a starting kernel idles for a second.
 _WORKERS: Final = 3
+# Folders for sockets: the longest path in bytes, and one that is used instead of a longer one.
+_LONGEST_PLACE: Final = 70
+_SHORT_PLACE: Final = "/tmp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,31 +72,50 @@ def update(
         # Files that the pipeline did not make belong to the user.
         if file.stem not in by_name and stored_state(file) is not None:
             file.unlink()
-    ingredients = Ingredients(project, pages)
-    done, failures = Update(), []
-    running: dict[Future[str | None], Job] = {}
-    order = TopologicalSorter({page.name: page.after for page in pages})
-    order.prepare()
-    # Processes start when the first page is submitted.
-    spawn = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(_WORKERS, mp_context=spawn, initializer=watch_parent)
-    try:
+    build = _Build(project, by_name, Ingredients(project, pages), report)
+    with short_folder() as folder, _workers() as pool:
+        scratch = Path(folder)
+        build.execute_stale(pool, scratch)
+        if build.executed and not build.failures:
+            build.execute_stale(pool, scratch)
+    if build.failures:
+        raise BookError("\n".join(build.failures))
+    fresh = [name for name in by_name if name not in build.executed]
+    return Update(build.executed, fresh)
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """The state of one build: pages executed so far, and messages of failures."""
+
+    project: Project
+    pages: Mapping[str, Page]
+    ingredients: Ingredients
+    report: Callable[[str], None]
+    executed: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def execute_stale(self, pool: ProcessPoolExecutor, scratch: Path) -> None:
+        """Executes the pages that are out of date, each after the pages that it waits for."""
+        running: dict[Future[str | None], Job] = {}
+        order = TopologicalSorter({page.name: page.after for page in self.pages.values()})
+        order.prepare()
         while True:
             # A page that is up to date makes its dependents ready immediately.
-            while ready := [by_name[name] for name in order.get_ready()]:
+            while ready := [self.pages[name] for name in order.get_ready()]:
                 # Pages with artefacts come first, because other pages wait for them.
                 for page in sorted(ready, key=lambda page: not page.provides):
-                    found = ingredients.of(page)
-                    reason = ingredients.stale(page, found)
+                    found = self.ingredients.of(page)
+                    reason = self.ingredients.stale(page, found)
                     if reason is None:
-                        done.fresh.append(page.name)
                         order.done(page.name)
-                    else:
-                        report(f"executing {page.name} ({reason})")
-                        job = Job(project, page, found)
+                        continue
+                    self.report(f"executing {page.name} ({reason})")
+                    job = Job(self.project, page, found, scratch)
+                    with _ignoring_interrupts():
                         running[pool.submit(execute, job)] = job
             if not running:
-                break
+                return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 job = running.pop(future)
                 try:
@@ -95,14 +123,45 @@ def update(
                 except Exception as error:  # The worker died, or could not send its result.
                     problem = failure(job, "outside any cell", type(error).__name__, str(error))
                 if problem is None:
-                    done.executed.append(job.page.name)
+                    self.executed.append(job.page.name)
                     order.done(job.page.name)
                 else:
-                    report(f"{job.page.name} failed")
-                    failures.append(problem)
+                    self.report(f"{job.page.name} failed")
+                    self.failures.append(problem)
+
+
+@contextmanager
+def _workers() -> Iterator[ProcessPoolExecutor]:
+    """Makes a pool whose processes end immediately if this one is interrupted or killed."""
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    # Processes start when pages are submitted.
+    pool = ProcessPoolExecutor(_WORKERS, mp_context=spawn, initializer=obey, initargs=(theirs,))
+    try:
+        yield pool
+    except BaseException:
+        ours.close()
+        raise
     finally:
-        # Without this, an interrupt would first execute the whole queue.
         pool.shutdown(cancel_futures=True)
-    if failures:
-        raise BookError("\n".join(failures))
-    return done
+
+
+@contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
+    """Processes that start meanwhile ignore Ctrl-C, which this process handles for all."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def short_folder() -> tempfile.TemporaryDirectory[str]:
+    """Makes a temporary folder with a path that is short enough for sockets, if there is one."""
+    place = tempfile.gettempdir()
+    if len(os.fsencode(place)) > _LONGEST_PLACE and os.access(_SHORT_PLACE, os.W_OK):
+        place = _SHORT_PLACE
+    return tempfile.TemporaryDirectory(prefix="cradle-", dir=place, ignore_cleanup_errors=True)

@@ -7,10 +7,10 @@ One entry makes one page::
         notebook: runs.ipynb
         parameters: {corpus: "{corpus}"}
         provides: ["runs/{corpus_name}/{model}.jsonl"]
-      - page: results
-        notebook: results.ipynb
-        parameters: {corpus: "{corpus}"}
-        runs: true
+      - page: statistics
+        notebook: statistics.ipynb
+        parameters: {corpus: "{corpus}", training: "{training}"}
+        runs: false
 
 ``{corpus}`` is the book's corpus, ``{corpus_name}`` the folder of its runs, and ``{training}`` the
 corpus whose train and dev splits are shown, empty if there are none. ``{text}`` says whether the
@@ -18,9 +18,12 @@ text of a corpus that is not the surrogate may be shown. A pattern with ``{model
 pattern for the id of each default model.
 
 ``provides`` has patterns, relative to the repository, of files that the page writes for other
-pages. ``after`` has the names of pages whose files this page reads. ``runs: true`` means that the
-page reads all runs over the book's corpus, so it is executed after every page with ``provides``.
-A page depends on the book's corpus if it has the parameter ``{corpus}``.
+pages. ``after`` has the names of pages whose files this page reads. A page depends on the book's
+corpus if it has the parameter ``{corpus}``.
+
+``runs`` says whether the page reads the runs over the book's corpus. Then it is executed after the
+pages with ``provides``, and again whenever a run was added or changed. By default, pages about the
+book's corpus read its runs, except those with ``provides``.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,7 +46,12 @@ from cradle_lib.errors import BookError
 
 #: The registry of models: its order is that of the systems on a page.
 REGISTRY: Final = "models.yml"
-_RUNS: Final = ("runs/{corpus_name}/*.jsonl", "runs/repeats/*/*/{corpus_name}/*.jsonl")
+_RUNS: Final = (
+    "runs/{corpus_name}/*.jsonl",
+    "runs/repeats/*/*/{corpus_name}/*.jsonl",
+    # Thresholds are chosen on the dev split.
+    "runs/{training}-dev/*.jsonl",
+)
 
 
 class Entry(BaseModel):
@@ -61,7 +70,17 @@ class Entry(BaseModel):
     parameters: dict[str, Any] = {}
     provides: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    runs: bool = False
+    runs: bool | None = None
+
+    @property
+    def about_corpus(self) -> bool:
+        """Whether the page is about the book's corpus."""
+        return "{corpus}" in self.parameters.values()
+
+    @property
+    def reads_runs(self) -> bool:
+        """Whether the page shows runs, which other pages may make."""
+        return self.about_corpus and not self.provides if self.runs is None else self.runs
 
 
 class _Plan(BaseModel):
@@ -138,8 +157,8 @@ def load_plan(
     ``models`` are the ids that replace ``{model}``.
 
     Raises:
-        BookError: If the plan is malformed, a name is used twice, or a notebook does not declare a
-            parameter.
+        BookError: If the plan is malformed, a name is used twice, pages wait for each other or for
+            an unknown page, or a notebook does not declare a parameter.
     """
     corpus = corpus or BookCorpus()
     plan = read_plan(project.plan)
@@ -149,17 +168,38 @@ def load_plan(
             raise BookError(f"two entries have the same page {entry.page!r}", path=project.plan)
         notebook = Notebook.read(project.notebooks / entry.notebook)
         notebook.check_parameters(entry.parameters)
-        providers = [each.page for each in plan if entry.runs and each.provides]
         pages[entry.page] = Page(
             name=entry.page,
             notebook=notebook,
             parameters={name: _filled(x, corpus) for name, x in entry.parameters.items()},
-            corpus=corpus if "{corpus}" in entry.parameters.values() else None,
+            corpus=corpus if entry.about_corpus else None,
             provides=_patterns(entry.provides, models, corpus),
-            after=tuple(dict.fromkeys([*entry.after, *providers])),
-            runs=_patterns(_RUNS if entry.runs else (), models, corpus),
+            after=tuple(dict.fromkeys([*entry.after, *_makers_before(entry, plan)])),
+            runs=_patterns(_RUNS if entry.reads_runs else (), models, corpus),
         )
+    for page in pages.values():
+        for name in page.after:
+            if name not in pages:
+                problem = f"{page.name} comes after {name!r}, which is no page"
+                raise BookError(problem, path=project.plan)
+    try:
+        TopologicalSorter({page.name: page.after for page in pages.values()}).prepare()
+    except CycleError as error:
+        problem = f"pages wait for each other: {' after '.join(error.args[1][::-1])}"
+        raise BookError(problem, path=project.plan, hint="Remove one from an `after`.") from None
     return tuple(pages.values())
+
+
+def _makers_before(entry: Entry, plan: Sequence[Entry]) -> list[str]:
+    """Names the pages that make runs before this page reads them.
+
+    A page that makes and reads runs does not wait for those that come after it by the plan, and
+    not for others of its kind. It is executed again if they changed a run.
+    """
+    if not entry.reads_runs:
+        return []
+    makers = [each for each in plan if each.provides and entry.page not in {each.page, *each.after}]
+    return [each.page for each in makers if not (entry.provides and each.reads_runs)]
 
 
 def read_plan(path: Path) -> tuple[Entry, ...]:

@@ -10,9 +10,11 @@ import html
 import json
 import os
 import re
+import signal
 import sys
+import threading
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from docutils import nodes  # type: ignore[import-untyped, unused-ignore]
 from pydantic import RootModel
@@ -26,7 +28,7 @@ from sphinx.util.docutils import SphinxDirective
 from cradle_lib.book.build import update
 from cradle_lib.book.cache_key import digest
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.notebooks.outputs import place_files, remove_other_corpus
+from cradle_lib.book.notebooks.outputs import place_files, remove_old_pages, remove_other_corpus
 from cradle_lib.book.notebooks.page import FINDING, tags_of
 from cradle_lib.book.plan import Project
 from cradle_lib.book.site.figures import move_files
@@ -38,6 +40,8 @@ from cradle_lib.version import library_version
 # The table of contents is read at priority 900; until then the pages that it lists may be missing.
 _BEFORE_TOC: Final = 100
 _AFTER_THEMES: Final = 950
+#: Exit status of the shell for a command that Ctrl-C ended.
+_INTERRUPTED: Final = 130
 _THEBE: Final = re.compile(r'<script type="text/x-thebe-config">.*?</script>', re.DOTALL)
 # Invalid for screen readers: empty header cells, and roles not allowed on these elements.
 _BARRIERS: Final = (
@@ -61,6 +65,8 @@ def bring_up_to_date(app: Sphinx, config: Config) -> None:
     through Sphinx and Jupyter Book, which wrap any other exception in a long traceback.
     """
     project = Project(Path(app.srcdir).parent)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _end)
     try:
         lines = read_yaml(project.root / "data" / "help_lines.yml", RootModel[dict[str, Any]])
         config.html_context["help_lines"] = lines.root
@@ -70,10 +76,21 @@ def bring_up_to_date(app: Sphinx, config: Config) -> None:
             _log.info("[book] removed the pages of another corpus, so that they are never mixed")
         done = update(project, corpus=corpus, report=lambda line: _log.info("[book] %s", line))
     except CradleError as error:
-        sys.stdout.flush()
-        print(error, file=sys.stderr)  # noqa: T201 - Sphinx would colour it and count it
+        _say(str(error))
         raise SystemExit(1) from None
     _log.info("[book] %d pages executed, %d up to date", len(done.executed), len(done.fresh))
+
+
+def _end(*_: object) -> NoReturn:
+    """Ends the build after Ctrl-C, at any time, without a traceback."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _say("interrupted; the same command continues, and finished pages are kept")
+    raise SystemExit(_INTERRUPTED)
+
+
+def _say(line: str) -> None:
+    sys.stdout.flush()
+    print(line, file=sys.stderr)  # noqa: T201 - Sphinx would colour it and count it
 
 
 def all_pages_if_any_changed(
@@ -88,11 +105,13 @@ def all_pages_if_any_changed(
 
 
 def tidy_site(app: Sphinx, exception: Exception | None) -> None:
-    """Writes the files that pages load, and the redirects."""
+    """Removes old pages, and writes the files that pages load, and the redirects."""
     if exception is not None or app.builder.format != "html":
         return
-    place_files(Project(Path(app.srcdir).parent), Path(app.outdir))
-    move_files(Path(app.outdir))
+    out = Path(app.outdir)
+    remove_old_pages(out, app.env.found_docs, {name for _, name in app.env.images.values()})
+    place_files(Project(Path(app.srcdir).parent), out)
+    move_files(out)
     write_redirects(app)
 
 

@@ -12,7 +12,6 @@ import pytest
 from cradle_lib.book.build import Update, update
 from cradle_lib.book.cache_key import Ingredients
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.notebooks.execute import Job, execute
 from cradle_lib.book.plan import Project, load_plan
 from cradle_lib.errors import BookError
 
@@ -82,6 +81,11 @@ def test_irrelevant_changes_execute_nothing(project: Project) -> None:
         (f"{PACKAGE}/stop.txt", "the", "first", ALL),
         # An artefact makes the page that writes it and the page that reads it stale.
         ("runs/a.json", "20", "30", {"run", "table"}),
+        # An edited page is executed again: a number, a removed output, a half of the file.
+        ("book/sections/words.ipynb", "2\\n", "3\\n", {"words"}),
+        ("book/sections/words.ipynb", '"outputs": [', '"outputs": [], "was": [', {"words"}),
+        ("book/sections/words.ipynb", '"nbformat": 4', "<<<<<<< HEAD", {"words"}),
+        ("book/sections/words.ipynb", '"source": "notebooks', '"source": "n', {"words"}),
     ],
 )
 def test_a_change_makes_the_pages_that_depend_on_it_stale(
@@ -92,16 +96,84 @@ def test_a_change_makes_the_pages_that_depend_on_it_stale(
     assert stale(project) == expected
 
 
+@pytest.mark.parametrize(("corpus", "expected"), [("surrogate", set()), ("hub", {"words"})])
+def test_a_fetched_release_makes_only_pages_about_it_stale(
+    project: Project, corpus: str, expected: set[str]
+) -> None:
+    write(project.notebooks / "words.ipynb", notebook(["corpus = ''"]))
+    edit(project.plan, "{name: one.txt}", '{corpus: "{corpus}"}')
+    for folder in "surrogate", "release":
+        write(project.root / f"data/{folder}/test.parquet", "test")
+
+    def ingredients() -> dict[str, dict[str, str]]:
+        pages = load_plan(project, MODELS, BookCorpus(corpus))
+        found = Ingredients(project, pages)
+        return {page.name: found.of(page) for page in pages}
+
+    before = ingredients()
+    write(project.root / "data/release/train.parquet", "train")
+    after = ingredients()
+    assert {name for name in before if before[name] != after[name]} == expected
+
+
 def test_a_page_that_reads_all_runs_is_stale_after_any_change_of_runs(project: Project) -> None:
     edit(project.plan, "    after: [run]", "    runs: true")
     runs = project.root / "runs" / "surrogate-test"
     write(runs / "own.jsonl", "one")
     assert build(project).executed == ["table"]
-    for name in ("own.jsonl", "more.jsonl"):
+    for name in ("surrogate-test/own.jsonl", "surrogate-test/more.jsonl", "surrogate-dev/a.jsonl"):
         assert stale(project) == set()
-        write(runs / name, "another")
+        path = project.root / "runs" / name
+        before = path.read_text(encoding="utf-8") if path.exists() else None
+        write(path, "another")
         assert stale(project) == {"table"}
-        write(runs / "own.jsonl", "one")
+        path.unlink() if before is None else write(path, before)
+
+
+RUNS = """
+pages:
+  # As the page of runs: it makes some and shows all, and a fork is compared with one of them.
+  - page: all
+    notebook: all.ipynb
+    provides: [runs/surrogate-test/base.jsonl]
+    runs: true
+  - page: fork
+    notebook: fork.ipynb
+    provides: [runs/surrogate-test/fork.jsonl]
+    after: [all]
+  - page: undeclared
+    notebook: undeclared.ipynb
+  - page: reader
+    notebook: reader.ipynb
+    parameters: {corpus: "{corpus}"}
+"""
+FOLDER = "from pathlib import Path\nruns = Path('../runs/surrogate-test')"
+MADE = "runs.mkdir(parents=True, exist_ok=True)\n(runs / '{0}.jsonl').write_text('{0} 1')"
+SHOWN = "print(*sorted(path.read_text() for path in runs.glob('*.jsonl')), sep='\\n')"
+
+
+def test_pages_show_all_runs_that_exist_at_the_end_of_a_build(project: Project) -> None:
+    write(project.plan, RUNS)
+    write(project.root / "data/surrogate/test.parquet", "test")
+    base, fork, other = (MADE.format(name) for name in ("base", "fork", "other"))
+    for name, cells in {
+        "all": [FOLDER, base, SHOWN],
+        "fork": [FOLDER, "assert (runs / 'base.jsonl').exists()", fork],
+        "undeclared": [FOLDER, "while not (runs / 'fork.jsonl').exists(): pass", other],
+        "reader": ["corpus = ''", FOLDER, SHOWN],
+    }.items():
+        write(project.notebooks / f"{name}.ipynb", notebook(cells, parameters=name == "reader"))
+
+    for version in "1", "2":
+        done = build(project)
+        shown = ["base 1", f"fork {version}", "other 1"]
+        for page in "all", "reader":
+            assert text_of(project.sections / f"{page}.ipynb").splitlines() == shown
+        assert done.executed.index("fork") < done.executed.index("reader")
+        assert build(project).executed == []
+        edit(project.notebooks / "fork.ipynb", "fork 1", "fork 2") if version == "1" else None
+    # Without a change of runs, nothing is executed twice.
+    assert done.executed == ["fork", "reader", "all"] or done.executed == ["fork", "all", "reader"]
 
 
 def test_a_page_reads_artefacts_and_has_no_times_or_paths(built: Project) -> None:
@@ -160,13 +232,3 @@ def test_a_failing_notebook_stops_only_dependent_pages(project: Project) -> None
     assert text_of(project.sections / "words.ipynb") == "2\nmore\n"
     assert (project.sections / "run.ipynb").read_bytes() == before
     assert [path.name for path in project.work.iterdir()] == ["run.traceback.txt"]
-
-
-def test_a_dying_kernel_is_reported_like_other_failures(project: Project) -> None:
-    write(project.notebooks / "words.ipynb", notebook([*WORDS, "import os; os._exit(3)"]))
-
-    [words, *_] = load_plan(project, MODELS, BookCorpus())
-    problem = execute(Job(project, words, {}))
-
-    assert problem is not None
-    assert problem.splitlines()[2].startswith("  DeadKernelError: Kernel died")

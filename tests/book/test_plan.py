@@ -31,9 +31,15 @@ def test_the_environment_decides_whether_dialogue_text_is_shown(text: bool) -> N
     ("old", "new", "message"),
     [
         ("{name: one.txt}", "{nam: one.txt}", r"unknown parameter 'nam'; .* declares: name"),
-        ("notebook: words.ipynb", "notebook: none.ipynb", r"none\.ipynb: not a notebook"),
+        (
+            "notebook: words.ipynb",
+            "notebook: none.ipynb",
+            r"none\.ipynb: there is no such notebook",
+        ),
         ("notebook: words.ipynb", "notebook: ../words.ipynb", r"pages\.0\.notebook"),
         ("after: [run]", "before: [run]", "unknown field `before` in `pages.2`. Fields: page"),
+        ("after: [run]", "after: [fork]", r"table comes after 'fork', which is no page"),
+        ("after: [run]", "after: [table]", r"wait for each other: table after table"),
         ("page: table", "page: words", r"same page"),
         ("pages:", "pages: [", r"can't be read"),
     ],

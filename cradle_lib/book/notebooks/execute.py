@@ -1,7 +1,6 @@
-"""Executes one notebook with papermill, in a worker process, and writes the page.
+"""Executes one notebook in a worker process, and writes the page.
 
-The notebook is executed in a temporary folder and copied to the book only when it is complete, so
-an interrupted run never leaves a page that looks finished.
+The page is written only if every cell ran and none failed; otherwise the earlier page stays.
 """
 
 from __future__ import annotations
@@ -12,40 +11,65 @@ import re
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from cradle_lib.book.cache_key import METADATA, digest_of
+from cradle_lib.book.cache_key import METADATA, digest_of, page_digest
 from cradle_lib.book.notebooks.page import INJECTED, as_page, tags_of
 from cradle_lib.book.plan import Page, Project
 from cradle_lib.detection.find_runs import PAGE
 from cradle_lib.files import write_text
 
+if TYPE_CHECKING:
+    from jupyter_client.manager import AsyncKernelManager
+
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
+# Without -P, files in the folder of the notebooks could replace modules of the kernel.
+_KERNEL: Final = ("-P", "-m", "cradle_lib.book.notebooks.kernel", "--log-level=CRITICAL")
+# The system's limit for the path of a socket is 103 bytes on macOS and 107 on Linux.
+_LONGEST_SOCKET: Final = 103
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One execution of a page; its ``ingredients`` are stored in the output."""
+    """One execution of a page.
+
+    Attributes:
+        project: The folders of the book.
+        page: The page.
+        ingredients: Stored in the output.
+        scratch: Folder for temporary files, removed after the build. Its path should be short.
+    """
 
     project: Project
     page: Page
     ingredients: Mapping[str, str]
+    scratch: Path
 
 
-def watch_parent() -> None:
-    """Ends this worker when the process that started it is gone."""
-    parent = os.getppid()
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """Why a page can't be used: its cell by position, if one is at fault, and the error."""
 
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
+    index: int | None
+    kind: str
+    message: str
+    traceback: str = ""
+
+
+def obey(builder: Connection) -> None:
+    """Ends this worker when the building process closes its end of a pipe, or is gone."""
+
+    def wait() -> None:
+        with suppress(EOFError, OSError):
+            builder.recv_bytes()
         os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def execute(job: Job) -> str | None:
@@ -55,97 +79,142 @@ def execute(job: Job) -> str | None:
     """
     import papermill
 
-    project, page, problem = job.project, job.page, None
-    project.work.mkdir(parents=True, exist_ok=True)
+    project, page = job.project, job.page
     _traceback_file(job).unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f"{page.name}-", dir=project.work) as folder:
-        executed = Path(folder) / "notebook.ipynb"
-        try:
-            _run(job, executed)
-        except papermill.PapermillExecutionError as error:
-            traceback = "\n".join(error.traceback) or str(error)
-            problem = failure(
-                job, _failed_cell(executed, error), error.ename, error.evalue, traceback
-            )
-        except Exception as error:  # If a kernel dies, its transport may raise any exception.
-            problem = failure(job, "outside any cell", type(error).__name__, str(error))
-        if problem is None:
-            finished = _tidy(executed.read_text(encoding="utf-8"), job)
-            write_text(project.sections / f"{page.name}.ipynb", finished)
-        return problem
+    notebook = papermill.execute_notebook(
+        page.notebook.to_node(),
+        None,
+        parameters=page.parameters,
+        prepare_only=True,
+        kernel_name="python3",
+        language="python",
+    )
+    with tempfile.TemporaryDirectory(dir=job.scratch, ignore_cleanup_errors=True) as folder:
+        fault = _run(notebook, job, Path(folder))
+    if fault is not None:
+        return _describe(fault, notebook, job)
+    write_text(project.sections / f"{page.name}.ipynb", _tidy(json.dumps(notebook), job))
+    return None
 
 
-def _run(job: Job, executed: Path) -> None:
-    import papermill
+def _run(notebook: Any, job: Job, folder: Path) -> _Fault | None:
+    """Runs the cells of a notebook, which receive their outputs, until one fails."""
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+
+    started: list[int] = []
+    client = NotebookClient(
+        notebook,
+        kernel_manager_class=_manager(folder),
+        resources={"metadata": {"path": str(job.project.notebooks)}},
+        on_cell_start=lambda cell, cell_index: started.append(cell_index),
+        # Even if a tag allows errors.
+        force_raise_errors=True,
+    )
+    try:
+        client.execute(env=_environment(job, folder))
+    except CellExecutionError as error:
+        failed = _Fault(started[-1], error.ename, error.evalue, str(error))
+        return _error_of(notebook, started[-1]) or failed
+    except Exception as error:  # If a kernel dies, its transport may raise any exception.
+        place = started[-1] if started else None
+        return _Fault(place, type(error).__name__, str(error))
+    return next(filter(None, (_error_of(notebook, n) for n in range(len(notebook.cells)))), None)
+
+
+def _error_of(notebook: Any, index: int) -> _Fault | None:
+    """Finds the error that a cell shows, or that it did not run."""
+    cell = notebook.cells[index]
+    if cell.cell_type != "code" or not cell.source.strip():
+        return None
+    for output in cell.outputs:
+        if output.output_type == "error":
+            traceback = "\n".join(output.traceback)
+            return _Fault(index, output.ename, output.evalue, traceback)
+    return None if cell.execution_count else _Fault(index, "the cell did not run", "")
+
+
+def _environment(job: Job, folder: Path) -> dict[str, str]:
+    """Gives the variables of the kernel: those of the user, without anything that changes pages."""
+    settings = folder / "matplotlibrc"
+    settings.touch()
+    found = {name: value for name, value in os.environ.items() if name != "PYTHONSTARTUP"}
+    # A page took six times as long while others also had threads on every core.
+    found.setdefault("OMP_NUM_THREADS", "1")
+    return found | {
+        # Pages read runs and start no model.
+        PAGE: job.page.name,
+        "IPYTHONDIR": str(folder / "ipython"),
+        # The backend that makes figures part of the page.
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "MATPLOTLIBRC": str(settings),
+    }
+
+
+def _manager(folder: Path) -> type[AsyncKernelManager]:
+    """Makes the class of a kernel that keeps its files in a folder."""
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
 
-    # The kernel inherits these. With the first, pages read runs and start no model. Without the
-    # second, a page took six times as long while others also had threads on every core.
-    os.environ[PAGE] = job.page.name
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    # The path of a Unix socket may have no more than 107 characters.
-    with tempfile.TemporaryDirectory(prefix="nbk-") as sockets:
+    class Manager(AsyncKernelManager):  # type: ignore[misc, unused-ignore]
+        """A kernel of this Python that no other process can reach over the network."""
 
-        class Manager(AsyncKernelManager):  # type: ignore[misc, unused-ignore]
-            """A kernel of this Python that no other process can reach over the network."""
+        def __init__(self, *args: Any, **options: Any) -> None:
+            socket = str(folder / "k")
+            # Without short paths, a signed connection within this machine has to do.
+            if os.name == "posix" and len(os.fsencode(f"{socket}-1")) <= _LONGEST_SOCKET:
+                options |= {"transport": "ipc", "ip": socket}
+            connection = str(folder / "kernel.json")
+            super().__init__(*args, connection_file=connection, **options)
+            # Otherwise a kernel called "python3" would be looked up among the user's.
+            self._kernel_spec = KernelSpec(argv=[], language="python")
 
-            def __init__(self, *args: Any, **options: Any) -> None:
-                if os.name == "posix":
-                    # In a shared folder, two kernels could use the same socket.
-                    options |= {"transport": "ipc", "ip": os.path.join(sockets, "k")}
-                super().__init__(*args, **options)
-                command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-                self._kernel_spec = KernelSpec(argv=command, language="python")
+        def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
+            """Gives the command of the kernel; by default braces in paths would be replaced."""
+            return [
+                *(sys.executable, *_KERNEL, "-f", self.connection_file),
+                *(extra_arguments or ()),
+            ]
 
-        papermill.execute_notebook(
-            str(job.page.notebook.path),
-            str(executed),
-            parameters=job.page.parameters,
-            progress_bar=False,
-            cwd=str(job.project.notebooks),
-            kernel_name="python3",
-            language="python",
-            kernel_manager_class=Manager,
-            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
-        )
+    return Manager
 
 
 def _tidy(text: str, job: Job) -> str:
     """Makes paths relative to the repository, arranges the page, and stores its ingredients."""
-    text = text.replace(json.dumps(f"{job.project.root}{os.sep}", ensure_ascii=False)[1:-1], "")
+    text = text.replace(json.dumps(f"{job.project.root}{os.sep}")[1:-1], "")
     content = json.loads(text)
     content["metadata"].pop("papermill", None)
+    content["cells"] = as_page(content["cells"])
     content["metadata"][METADATA] = {
         "ingredients": dict(job.ingredients),
         "artefacts": digest_of(job.project, job.page.provides),
         "source": job.project.shown(job.page.notebook.path),
     }
-    content["cells"] = as_page(content["cells"])
+    content["metadata"][METADATA]["page"] = page_digest(content)
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
-def _failed_cell(executed: Path, error: Any) -> str:
-    """Gives the number of the failed cell in the source, and the first line that failed."""
-    cells = json.loads(executed.read_text(encoding="utf-8"))["cells"]
-    # Papermill has added a cell at the top and one before the failed cell, which is two further.
-    added = {INJECTED, "papermill-error-cell-tag"}
-    number = sum(added.isdisjoint(tags_of(cell)) for cell in cells[: error.cell_index + 3])
-    text = _ANSI.sub("", "\n".join(error.traceback))
+def _describe(fault: _Fault, notebook: Any, job: Job) -> str:
+    """Describes a fault with the number of its cell in the source, and the line that failed."""
+    if fault.index is None:
+        return failure(job, "outside any cell", fault.kind, fault.message)
+    cells = notebook.cells[: fault.index + 1]
+    number = sum(INJECTED not in tags_of(cell) for cell in cells)
+    text = _ANSI.sub("", fault.traceback)
     marked = re.findall(r"^-+> *\d+ (.*)$", text, flags=re.MULTILINE)
-    line = (marked[:1] or [error.source.strip().split("\n")[0]])[0]
-    return f"cell {number}: {line.strip()[:120]}"
+    line = (marked[:1] or [cells[-1].source.strip().split("\n")[0]])[0]
+    place = f"cell {number}: {line.strip()[:120]}"
+    return failure(job, place, fault.kind, fault.message, fault.traceback)
 
 
-def failure(job: Job, cell: str, kind: str, message: str, traceback: str | None = None) -> str:
+def failure(job: Job, cell: str, kind: str, message: str, traceback: str = "") -> str:
     """Writes the traceback of a failure to a file, and gives a summary of four lines.
 
     The lines are: notebook and page, cell with the first line that failed, error, path of the file.
     """
     file = _traceback_file(job)
-    text = _ANSI.sub("", traceback or f"{kind}: {message}")
-    write_text(file, text.rstrip() + "\n")
     first = (message.strip().splitlines() or [""])[0][:300]
+    write_text(file, _ANSI.sub("", traceback or f"{kind}: {message}").rstrip() + "\n")
     return (
         f"{job.project.shown(job.page.notebook.path)} (page {job.page.name}) failed\n  {cell}\n"
         f"  {kind}{first and f': {first}'}\n  full traceback: {job.project.shown(file)}"

@@ -1,7 +1,7 @@
 """Reads notebook sources: cells, title, and the names of parameters.
 
-Only cell types, sources and tags are read, which determine the result. Outputs, execution
-counts and an editor's metadata never make a page stale.
+Only cell types, sources, tags and attached images are read, which determine the result. Outputs,
+execution counts and an editor's metadata never make a page stale.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from cradle_lib.errors import BookError
 
 PARAMETERS_TAG: Final = "parameters"
 _ASSIGNED: Final = re.compile(r"^(\w+) *(?::[^=\n]*)?=", re.MULTILINE)
+_KINDS: Final = {kind: kind for kind in ("code", "markdown", "raw")}
 _HEADING: Final = re.compile(r"^# .*$", re.MULTILINE)
 
 
 class Cell(NamedTuple):
-    """One cell: ``code``, ``markdown`` or ``raw``, its text and its tags."""
+    """One cell: ``code``, ``markdown`` or ``raw``, its text, tags, and attached images."""
 
     kind: str
     source: str
     tags: tuple[str, ...]
+    attachments: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +42,23 @@ class Notebook:
         """Reads a notebook.
 
         Raises:
-            BookError: If the file can't be read, or is not a notebook of format 4.
+            BookError: If the file is missing, can't be read, or is not a notebook of format 4.
         """
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             cells = tuple(
                 Cell(
-                    kind=str(cell["cell_type"]),
+                    kind=_KINDS[cell["cell_type"]],
                     source="".join(cell["source"]),
-                    tags=tuple(cell.get("metadata", {}).get("tags", ())),
+                    # Some programs write null for an empty list.
+                    tags=tuple(dict.fromkeys((cell.get("metadata") or {}).get("tags") or ())),
+                    attachments=cell.get("attachments") or {},
                 )
                 for cell in content["cells"]
             )
+        except FileNotFoundError:
+            hint = "Restore it, or remove its entry from notebooks/pages.yml."
+            raise BookError("there is no such notebook", path=path, hint=hint) from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             problem = f"not a notebook of format 4 ({type(error).__name__}: {error})"
             raise BookError(problem, path=path) from None
@@ -61,6 +68,18 @@ class Notebook:
     def canonical(self) -> str:
         """The cells as JSON, independent of how the file was formatted."""
         return json.dumps(self.cells)
+
+    def to_node(self) -> Any:
+        """Gives the cells as a notebook of nbformat, without outputs."""
+        from nbformat import v4
+
+        cells = []
+        for number, (kind, source, tags, attachments) in enumerate(self.cells):
+            new = getattr(v4, f"new_{kind}_cell")
+            images = {"attachments": attachments} if attachments else {}
+            metadata = {"tags": list(tags)}
+            cells.append(new(source, id=f"cell-{number}", metadata=metadata, **images))
+        return v4.new_notebook(cells=cells)
 
     def check_parameters(self, values: Iterable[str]) -> None:
         """Refuses values that no cell with the tag ``parameters`` assigns."""

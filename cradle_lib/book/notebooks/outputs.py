@@ -1,9 +1,10 @@
-"""Outputs of builds: removes those of another corpus, and writes the files that pages load."""
+"""Outputs of builds: removes unused ones, and writes the files that pages load."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,25 @@ def remove_other_corpus(project: Project, corpus: BookCorpus, out: Path) -> bool
     for path in others:
         path.unlink()
     return bool(others)
+
+
+def remove_old_pages(out: Path, pages: Collection[str], images: Collection[str]) -> None:
+    """Removes the pages and figures of the site that earlier builds made and no page uses now.
+
+    Args:
+        out: Folder of the site.
+        pages: Paths of the current pages in the site, without suffix.
+        images: Names of the files that the pages show.
+    """
+    sources = out / "_sources"
+    for source in visible_files(sources, "**/*.*"):
+        page = source.relative_to(sources).with_suffix("").as_posix()
+        if page not in pages:
+            source.unlink()
+            (out / f"{page}.html").unlink(missing_ok=True)
+    for image in visible_files(out / "_images", "*.*"):
+        if image.name not in images:
+            image.unlink()
 
 
 def place_files(project: Project, out: Path) -> None:
