@@ -49,9 +49,9 @@ def cache() -> Path:
 
 
 def shown(path: Path) -> str:
-    """Shortens a path for display: relative to :data:`ROOT` if it is inside."""
-    absolute = path.absolute()
-    return str(absolute.relative_to(ROOT)) if absolute.is_relative_to(ROOT) else str(path)
+    """Gives a path for display, usable where a command was typed: relative to it, or absolute."""
+    absolute, here = path.absolute(), Path.cwd()
+    return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)
 
 
 def install_command(extra: str) -> str:

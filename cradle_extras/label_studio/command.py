@@ -23,7 +23,7 @@ from cradle_lib.annotation.pairs import UNIT_NAMES, UNITS
 from cradle_lib.annotation.protocol_warnings import protocol_warnings
 from cradle_lib.annotation.table import read_annotations, write_annotations
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out, print_json, print_table
+from cradle_lib.cli.console import command, err, out, print_json, print_table
 from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.release import write_release
 from cradle_lib.corpus.tables import check_ending, save_table
@@ -99,7 +99,9 @@ def export(
         new = next_assignments(plan, read_annotations(after, loaded))
         plan = plan.with_assignments(new)
         if not new:
-            out.print("No dialogue is left to label. Next: `cradle annotate adjudicate`.")
+            out.print("No dialogue is left to label.")
+            words = ["adjudicate", str(after), "--corpus", corpus, "--split", split]
+            out.print(f"Next: {command('annotate', *words, '--out', 'gold.parquet')}")
             return
     written = write_tasks(plan, loaded, tasks, new)
     write_text(study / "interface.xml", labelling_config())

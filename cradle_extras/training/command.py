@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from cradle_extras.training.recipe import recipe_names
 from cradle_extras.training.train import train_model
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out, print_json
+from cradle_lib.cli.console import command, err, out, print_json
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Progress
@@ -61,7 +60,7 @@ def train(
         err.print("No dev split: the last checkpoint is kept.")
     out.print(f"{paths.shown(trained.folder)}: step {record.chosen}, {record.hours:.2f} hours")
     words = ["--model", f"hf:{trained.model.weights}", "--set", f"prompt={record.recipe.prompt}"]
-    out.print(shlex.join(["cradle", "infer", *words]))
+    out.print(command("infer", *words))
 
 
 def _split(corpus: str, name: str, path: Path | None) -> Corpus | None:

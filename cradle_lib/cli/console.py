@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
+import shutil
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -38,6 +42,18 @@ class Plain(Console):
 
 out: Final = Plain(highlight=False, soft_wrap=True, markup=False, emoji=False)
 err: Final = Plain(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+
+def command(*words: str) -> str:
+    """Gives a command of this project to print, in the form in which the current one was typed."""
+    typed = Path(sys.argv[0])
+    if typed.parts[-2:] == ("cli", "__main__.py"):
+        program = [sys.orig_argv[0], "-m", "cradle_lib.cli"]
+    elif typed.stem != "cradle" or sys.argv[0] == shutil.which("cradle"):
+        program = ["cradle"]
+    else:
+        program = [sys.argv[0]]
+    return shlex.join([*program, *words])
 
 
 def print_json(content: object) -> None:

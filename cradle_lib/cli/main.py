@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from typing import Annotated, Final
 
@@ -92,10 +91,9 @@ def main() -> None:
         # Typer turns an interrupt into a SystemExit.
         if isinstance(end, SystemExit) and end.code != INTERRUPTED:
             raise
-        from cradle_lib.cli.console import err
+        from cradle_lib.cli.console import command, err
 
-        command = shlex.join(["cradle", *sys.argv[1:]])
-        err.print(f"interrupted; the same command resumes: {command}")
+        err.print(f"interrupted; the same command resumes: {command(*sys.argv[1:])}")
         sys.exit(INTERRUPTED)
     from rich.text import Text
 

@@ -249,8 +249,10 @@ class Corpus:
         """
         if self.path is None:
             return None
-        place = paths.shown(self.path.resolve())
-        return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+        place = self.path.resolve()
+        if place.is_relative_to(paths.ROOT):
+            place = place.relative_to(paths.ROOT)
+        return hashlib.sha256(str(place).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
     def subset(self, indices: Sequence[int], name: str) -> Corpus:
         """Selects dialogues, which keep their ``index`` and rows.

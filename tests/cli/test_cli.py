@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cradle_lib import labels
+from cradle_lib import labels, paths
 from cradle_lib.detection import Answer, Outcome, read_journal
 from cradle_lib.detection.baselines.always_none import AlwaysNone
 from cradle_lib.errors import CradleError
@@ -80,6 +83,42 @@ def test_a_run_prints_its_outcomes_and_the_next_command(
         scored = invoke(*words, "--draws", "5")
         assert scored.exit_code == 0, scored.exception
         assert ("needed cleaning" in scored.stdout) is ("cleaning" in expected)
+
+
+BIN = Path(sys.executable).parent
+
+
+@pytest.mark.parametrize(
+    "typed", ["cradle", ".venv/bin/cradle", ".venv/bin/python -m cradle_lib.cli"]
+)
+def test_printed_commands_and_paths_work_where_a_command_was_typed(
+    tmp_path: Path, typed: str
+) -> None:
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    (tmp_path / "own.csv").write_text(OWN, encoding="utf-8")
+    environment = os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+
+    def enter(command: str) -> str:
+        done = subprocess.run(
+            command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    shown = enter(f"{typed} infer --model always-none --corpus own.csv --out 'my runs'")
+    assert "Journal: my runs/own/always-none.jsonl" in shown
+    following = shown.partition("Next: ")[2].strip()
+    assert following.startswith(f"{typed} score ")
+    assert "3 of 3 user turns" in enter(following)
+
+
+def test_paths_outside_the_working_folder_are_absolute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in (paths.RUNS / "a.jsonl", Path("b.jsonl"), tmp_path.parent / "c"):
+        assert Path(paths.shown(path)).absolute() == path.absolute()
+    assert paths.shown(tmp_path / "d" / "e") == "d/e"
 
 
 def test_the_suggested_command_after_shards_works(infer: Infer, journal: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 from cradle_lib import corpus as corpora
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import err, out, print_json, print_table
+from cradle_lib.cli.console import command, err, out, print_json, print_table
 from cradle_lib.corpus.hub import release_file
 from cradle_lib.errors import printable
 
@@ -129,9 +128,7 @@ def convert(
     rows = [{"found": name, "as": printable(phrase)} for name, phrase in found.understood.items()]
     print_table(rows, path.name)
     out.print(f"Written to {paths.shown(target)}.")
-    out.print(
-        f"Next: {shlex.join(['cradle', 'infer', '--model', 'keyword', '--corpus', str(target)])}"
-    )
+    out.print(f"Next: {command('infer', '--model', 'keyword', '--corpus', str(target))}")
 
 
 @app.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,4 +27,5 @@ def fork(
     copy = copy_page(Project(paths.ROOT), name)
     out.print(f"Notebook: {paths.shown(copy)}")
     out.print(f"Its page is in notebooks/pages.yml and book/_toc.yml as sections/{name}.")
-    out.print("Next: make book")
+    here = Path.cwd() == paths.ROOT
+    out.print(f"Next: {shlex.join(['make', *([] if here else ['-C', str(paths.ROOT)]), 'book'])}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from rich.console import Console
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.commands.score import cleaned_note
-from cradle_lib.cli.console import err, out, print_json
+from cradle_lib.cli.console import command, err, out, print_json
 from cradle_lib.cli.money import journal_usage, show_usage
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import load_corpus
@@ -106,10 +105,10 @@ def report_run(
     if as_json:
         return
     when = f", when all {shard.partition('/')[2]} shards are made" if shard else ""
-    words = ["cradle", "score", paths.shown(joined_path(journal))]
+    words = ["score", paths.shown(joined_path(journal))]
     words += ["--corpus", corpus, "--split", split]
     words += ["--partial"] if sample is not None or settings.limit is not None else []
-    out.print(f"Next{when}: {shlex.join(words)}")
+    out.print(f"Next{when}: {command(*words)}")
 
 
 def join(
