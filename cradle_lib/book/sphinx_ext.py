@@ -22,6 +22,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
+from sphinx.search import js_index
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
@@ -110,9 +111,18 @@ def tidy_site(app: Sphinx, exception: Exception | None) -> None:
         return
     out = Path(app.outdir)
     remove_old_pages(out, app.env.found_docs, {name for _, name in app.env.images.values()})
+    remove_old_words(out / "searchindex.js")
     place_files(Project(Path(app.srcdir).parent), out)
     move_files(out)
     write_redirects(app)
+
+
+def remove_old_words(file: Path) -> None:
+    """Removes words from the search index that no page contains any more, which Sphinx keeps."""
+    index = js_index.loads(file.read_text(encoding="utf-8"))
+    for kind in ("terms", "titleterms"):
+        index[kind] = {word: pages for word, pages in index[kind].items() if pages != []}
+    write_text(file, js_index.dumps(index))
 
 
 def write_redirects(app: Sphinx) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -150,3 +154,60 @@ def test_pages_of_another_corpus_are_removed_completely(root: Path) -> None:
     for folder in (html, sections, root / "book/_build"):
         assert not files_with(folder, "utterance of a", "only-a")
     assert (sections / "one.ipynb").stat().st_mtime_ns == kept
+
+
+FIGURE = "import matplotlib.pyplot as plt\nplt.plot([1, 2], [{}, 3])\nplt.show()"
+
+
+def test_a_page_that_is_removed_leaves_the_site(root: Path) -> None:
+    html = root / "book/_build/html"
+    write(root / "notebooks/qqmine.ipynb", notebook([FIGURE.format(0)], title="Qqmine"))
+    entry = "{page: qqmine, notebook: qqmine.ipynb}"
+    write(root / "notebooks/pages.yml", f"pages: [{ONE}, {entry}]")
+    assert build(root).returncode == 0
+    figures = {*(html / "_images").iterdir()}
+    assert files_with(html, "qqmine")
+    (root / "notebooks/qqmine.ipynb").unlink()
+
+    # The notebook alone is not enough: the message says what is left to do.
+    done = build(root)
+    assert done.returncode == 1
+    missing = f"{root}/notebooks/qqmine.ipynb: there is no such notebook."
+    assert done.stderr.splitlines() == [f"{missing} {RESTORE}"]
+    write(root / "notebooks/pages.yml", f"pages: [{ONE}]")
+    done = build(root)
+
+    assert done.returncode == 0, done.stderr
+    assert not files_with(html, "qqmine")
+    assert not (root / "book/sections/qqmine.ipynb").exists()
+    assert len({*(html / "_images").iterdir()}) < len(figures)
+
+
+RESTORE = "Restore it, or remove its entry from notebooks/pages.yml."
+# A page that runs until it is ended.
+ENDLESS = "open('started', 'w').close()\nfrom threading import Event\nEvent().wait()"
+
+
+def test_an_interrupt_ends_a_build_with_one_line(root: Path) -> None:
+    write(root / "notebooks/pages.yml", f"pages: [{ONE}]")
+    os.mkfifo(root / "notebooks/started")
+    before = (root / "book/sections/one.ipynb").read_bytes()
+    write_one(root, ENDLESS)
+    # As in a terminal, every process of the build receives the signal.
+    process = subprocess.Popen(
+        [Path(sys.executable).with_name("jupyter-book"), "build", "book/"],
+        cwd=root,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    (root / "notebooks/started").read_bytes()
+    os.killpg(process.pid, signal.SIGINT)
+
+    _, message = process.communicate()
+
+    line = "interrupted; the same command continues, and finished pages are kept"
+    assert message.splitlines() == [line]
+    assert process.returncode == 130
+    assert (root / "book/sections/one.ipynb").read_bytes() == before
