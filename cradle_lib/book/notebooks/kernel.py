@@ -28,7 +28,7 @@ class PageShell(ZMQInteractiveShell):  # type: ignore[misc, unused-ignore]
         """Runs a cell, or the code within one: for example below ``%%capture``."""
         nested, self._running = self._running, True
         try:
-            result = super().run_cell(*args, **options)
+            result: Any = super().run_cell(*args, **options)  # type: ignore[no-untyped-call]
         finally:
             self._running = nested
         if nested:

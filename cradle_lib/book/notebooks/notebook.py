@@ -71,8 +71,9 @@ class Notebook:
 
     def to_node(self) -> Any:
         """Gives the cells as a notebook of nbformat, without outputs."""
-        from nbformat import v4
+        import nbformat
 
+        v4: Any = nbformat.v4
         cells = []
         for number, (kind, source, tags, attachments) in enumerate(self.cells):
             new = getattr(v4, f"new_{kind}_cell")
