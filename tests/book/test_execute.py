@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cradle_lib.book import build
 from cradle_lib.book.build import short_folder
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.execute import Job, execute
@@ -132,17 +133,24 @@ def test_a_page_does_not_depend_on_the_settings_of_the_user(
 
 
 @pytest.mark.parametrize(
-    "name", ["{", "{name}", "{connection_file} {prefix}", "50 % 'of' \"it\" #1"]
+    ("name", "short"),
+    [
+        ("{", "/tmp"),
+        ("{name}", "/tmp"),
+        ("{connection_file} {prefix}", "/tmp"),
+        # Without a place for sockets, the kernel listens on a port.
+        ("50 % 'of' \"it\" #1 ü", "/missing"),
+    ],
 )
 def test_a_checkout_and_the_temporary_folder_may_have_any_path(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, name: str, short: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = make(tmp_path / name)
     monkeypatch.setenv("PYTHONPATH", str(project.root))
-    # No socket can have a path in this folder.
     place = tmp_path / name / ("x" * 100)
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
+    monkeypatch.setattr(build, "_SHORT_PLACE", short)
 
     assert run_words(project, "1", tags=None) is None
 
