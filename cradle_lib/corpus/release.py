@@ -139,11 +139,13 @@ def build_corpus(
             _refuse_other_names(turns)
         known = {c: _values(c, about[c], dialogues) for c in ABOUT if about and c in about}
         ids = known.pop("dialogue_id", None)
+        seen: set[str] = set()
         for number, own in enumerate(ids or ()):
-            if own in (ids or ())[:number]:
+            if own in seen:
                 problem = f"dialogue_id {own!r} is also the id of an earlier dialogue"
                 hint = "Give every dialogue its own id, with its rows one after the other."
                 raise CorpusError(problem, row=dialogues[number][0].row, hint=hint)
+            seen.add(own)
     except CorpusError as error:
         raise error.located(path) from None
     parts = [

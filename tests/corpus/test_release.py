@@ -288,3 +288,28 @@ def test_a_lone_surrogate_is_refused_and_nothing_is_written(tmp_path: Path, endi
 def test_a_corpus_without_own_ids_is_written_with_the_releases_columns(tmp_path: Path) -> None:
     write_release(build_corpus(ROWS, "x"), tmp_path / "x.parquet")
     assert pq.read_schema(tmp_path / "x.parquet").names == list(COLUMNS)
+
+
+def test_the_number_of_comparisons_of_ids_grows_with_the_number_of_dialogues() -> None:
+    comparisons = 0
+
+    class Name(str):
+        __hash__ = str.__hash__
+
+        def strip(self, *_: object) -> str:
+            return self
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal comparisons
+            comparisons += 1
+            return str.__eq__(self, other)
+
+    def compare(number: int) -> int:
+        nonlocal comparisons
+        comparisons = 0
+        rows = [(0, "User: Hello.", "none")] * number
+        ids = [Name(f"x{n}") for n in range(number)]
+        assert [d.id for d in build_corpus(rows, "many", about={"dialogue_id": ids})] == ids
+        return comparisons
+
+    assert compare(4_000) <= 4 * compare(1_000) + 1_000
