@@ -46,6 +46,10 @@ class CradleError(Exception):
         return type(self)(self.problem, path=path, row=row, hint=self.hint)
 
 
+class ArgumentError(CradleError, TypeError, ValueError):
+    """An argument of a function that is unknown or missing, or has a wrong type or value."""
+
+
 class CorpusError(CradleError, ValueError):
     """Dialogues, labels or annotations that can't be read, or do not fit each other."""
 

@@ -14,6 +14,7 @@ from cradle_extras.construction.validators.checks import VALIDATORS, Finding, ch
 from cradle_extras.construction.validators.draft import draft_of, read_draft, texts_of
 from cradle_extras.construction.validators.duplicates import NAME, near_duplicates, words_of
 from cradle_extras.construction.validators.rules import Case
+from cradle_lib.arguments import checked
 from cradle_lib.corpus import Corpus
 from cradle_lib.labels import labels_of, stage
 
@@ -22,6 +23,7 @@ _MIN_WORDS: Final = 5
 _Judged = tuple[str, Case, Sequence[Finding]]
 
 
+@checked
 def check_dialogues(
     corpus: Corpus, kind: Kind = "training", *, against: Iterable[Corpus] = ()
 ) -> pd.DataFrame:
@@ -54,6 +56,7 @@ def check_dialogues(
     return _summary(judged, near_duplicates([*texts_of(against), *texts]))
 
 
+@checked
 def contamination(train: Corpus, test: Corpus) -> pd.DataFrame:
     """Counts the dialogues and turns of a test split that also occur in the train split.
 
@@ -95,6 +98,7 @@ def _user_words(corpus: Corpus) -> Iterable[tuple[tuple[str, ...], int]]:
                 yield tuple(words), turn.mask
 
 
+@checked
 def check_attempts(made: Construction, posts: Posts) -> pd.DataFrame:
     """Runs the validators on the first attempt at every plan, to evaluate its writer.
 

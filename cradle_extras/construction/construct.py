@@ -20,6 +20,7 @@ from cradle_extras.construction.writers.language_model import PHRASE_BANK, write
 from cradle_extras.construction.writers.phrase_bank import PhraseBank
 from cradle_extras.construction.writers.script import PLAIN
 from cradle_lib import paths
+from cradle_lib.arguments import Positive, checked
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, read_journal
 from cradle_lib.detection.run import Stored, Task, ask
@@ -36,6 +37,7 @@ _JOURNAL: Final = "journal.jsonl"
 _DEADLINE: Final = 900.0
 
 
+@checked
 def construct(
     posts: Posts | str | Path | None = None,
     kind: Kind = "training",
@@ -43,7 +45,7 @@ def construct(
     *,
     plans: Sequence[Plan] | None = None,
     seed: int = 0,
-    attempts: int = ATTEMPTS,
+    attempts: Positive = ATTEMPTS,
     against: Iterable[Corpus] = (),
     out: str | Path | None = None,
     name: str | None = None,
@@ -137,6 +139,7 @@ def construct(
     return made
 
 
+@checked
 def load_construction(folder: str | Path, posts: Posts | None = None) -> Construction:
     """Loads the stored answers of a language model and runs the validators again.
 

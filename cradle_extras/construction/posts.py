@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib import labels, paths
+from cradle_lib.arguments import checked
 from cradle_lib.corpus.spellings import LONG_NAMES
 from cradle_lib.corpus.tables import read_columns
 from cradle_lib.errors import CorpusError
@@ -100,6 +101,7 @@ class Posts:
         return self.by_id[post]
 
 
+@checked
 def load_posts(path: str | Path = SHIPPED) -> Posts:
     """Reads posts from a CSV, JSON lines or parquet file.
 

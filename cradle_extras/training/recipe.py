@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cradle_lib import paths, strict_yaml
+from cradle_lib.arguments import checked
 from cradle_lib.errors import EngineError
 from cradle_lib.files import visible_files
 from cradle_lib.validation import faults
@@ -80,6 +81,7 @@ def recipe_names() -> list[str]:
     return sorted(path.stem for path in visible_files(SHIPPED, "*.yml") if "." not in path.stem)
 
 
+@checked
 def load_recipe(name: str | Path) -> Recipe:
     """Reads a recipe.
 

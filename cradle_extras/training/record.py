@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cradle_extras.training.recipe import Recipe
 from cradle_lib import paths
+from cradle_lib.arguments import checked
 from cradle_lib.errors import EngineError
 from cradle_lib.files import write_text
 from cradle_lib.record import installed
@@ -104,6 +105,7 @@ class TrainingRecord(BaseModel):
         write_text(folder / FILE, self.model_dump_json(indent=1) + "\n")
 
 
+@checked
 def read_training(folder: str | Path) -> TrainingRecord:
     """Reads the record of a training.
 

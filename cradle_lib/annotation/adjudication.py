@@ -15,6 +15,7 @@ import pandas as pd
 
 from cradle_lib.annotation.table import ROLES, Annotation, Annotations
 from cradle_lib.annotation.voting import Masks, Outcome, decide, left_open, outcome_of
+from cradle_lib.arguments import checked
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS, LABELS, labels_of, union
@@ -130,6 +131,7 @@ class Adjudication:
         return frame
 
 
+@checked
 def adjudicate(annotations: Annotations) -> Adjudication:
     """Adjudicates every annotated dialogue.
 

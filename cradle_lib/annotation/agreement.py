@@ -56,6 +56,7 @@ from cradle_lib.annotation.pairs import (
     tally,
 )
 from cradle_lib.annotation.table import Annotations
+from cradle_lib.arguments import Seed, checked
 from cradle_lib.labels import LABELS, crisis_type, stage
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.proportions import wilson, wilson_f1
@@ -85,13 +86,14 @@ _SIZE: Final = len(LABELS)
 _MIN_WIDTH: Final = 1e-9
 
 
+@checked
 def agreement_frame(
     annotations: Annotations,
     *,
     by_round: bool = True,
     units: Sequence[Units] = UNITS,
     draws: int = DRAWS,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> pd.DataFrame:
     """Measures the agreement between the two annotators of each team.
 

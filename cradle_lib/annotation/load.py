@@ -7,12 +7,14 @@ from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.annotation.table import Annotations, read_annotations
+from cradle_lib.arguments import checked
 from cradle_lib.corpus.dialogue import Corpus
 
 #: The surrogate's annotations as a table, with the content of the exports in the same folder.
 SHIPPED: Final = paths.SURROGATE / "annotations" / "annotations.parquet"
 
 
+@checked
 def load_annotations(corpus: Corpus, annotations: str | Path = "surrogate") -> Annotations:
     """Loads annotations of a corpus.
 

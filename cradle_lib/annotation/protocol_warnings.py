@@ -12,6 +12,7 @@ from typing import Final
 import pandas as pd
 
 from cradle_lib.annotation.table import Annotation, Annotations
+from cradle_lib.arguments import checked
 from cradle_lib.corpus.dialogue import Dialogue
 from cradle_lib.labels import (
     ALERT_MASK,
@@ -27,6 +28,7 @@ from cradle_lib.labels import (
 _KINDS: Final = ("repeated", "late alert", "not a user turn")
 
 
+@checked
 def protocol_warnings(annotations: Annotations) -> pd.DataFrame:
     """Lists departures from the protocol as a data frame.
 

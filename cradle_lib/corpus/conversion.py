@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
+from cradle_lib.arguments import checked
 from cradle_lib.corpus import forms
 from cradle_lib.corpus.dialogue import Corpus, valid_unicode
 from cradle_lib.corpus.release import COLUMNS, build_corpus, read_mask, whole_number, write_release
@@ -59,6 +60,7 @@ class Conversion(NamedTuple):
     understood: Mapping[str, str]
 
 
+@checked
 def convert(
     path: str | Path,
     out: str | Path | None = None,

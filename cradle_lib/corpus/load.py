@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from cradle_lib import paths
+from cradle_lib.arguments import checked
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.corpus.release import META, read_release
 from cradle_lib.corpus.tables import read_columns
@@ -19,6 +20,7 @@ SPLIT_NAMES: Final = ("train", "dev", "test")
 SUMS: Final = "SHA256SUMS"
 
 
+@checked
 def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus:
     """Loads a corpus.
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from cradle_lib.arguments import checked
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import (
@@ -34,6 +35,7 @@ from cradle_lib.labels import (
 from cradle_lib.published import published_table
 
 
+@checked
 def dialogue_frame(corpus: Corpus) -> pd.DataFrame:
     """Describes each dialogue of a corpus.
 
@@ -70,6 +72,7 @@ def dialogue_frame(corpus: Corpus) -> pd.DataFrame:
     return frame
 
 
+@checked
 def label_frame(corpus: Corpus) -> pd.DataFrame:
     """Lists every occurrence of a label in a corpus.
 
@@ -107,6 +110,7 @@ def _kind(label: str) -> str:
     return CRISIS_TYPES.get(crisis_type(label) or "", "alert")
 
 
+@checked
 def corpus_statistics(corpus: Corpus) -> pd.DataFrame:
     """Calculates the statistics of a corpus.
 

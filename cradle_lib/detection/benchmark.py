@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from cradle_lib import paths
+from cradle_lib.arguments import checked
 
 if TYPE_CHECKING:
     import pandas as pd
 
+What = Literal["inference", "capacity", "ablation", "services", "training", "construction"]
 _NUMBERS: Final = ("ratio", "target", "turns_per_second", "peak_mb", "same_answers")
 
 
-def benchmark_results(what: str = "inference", folder: Path | None = None) -> pd.DataFrame:
+@checked
+def benchmark_results(what: What = "inference", folder: str | Path | None = None) -> pd.DataFrame:
     """Reads the results of ``make bench``.
 
     Args:
@@ -40,7 +43,7 @@ def benchmark_results(what: str = "inference", folder: Path | None = None) -> pd
     """
     import pandas as pd
 
-    path = (folder or paths.BENCH_RESULTS) / f"{what}.json"
+    path = Path(folder or paths.BENCH_RESULTS) / f"{what}.json"
     found = json.loads(path.read_bytes()) if path.exists() else {"rows": []}
     frame = pd.DataFrame(found["rows"], columns=["name", *_NUMBERS, "note", "group"])
     frame = frame.astype(dict.fromkeys(_NUMBERS, float))

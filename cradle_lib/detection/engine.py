@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Protocol, Self
 
 from cradle_lib import paths
+from cradle_lib.arguments import Positive, Range, check_fields
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prediction, Prompt
@@ -104,14 +105,18 @@ class Options:
 
     device: str | None = None
     device_map: str | None = None
-    concurrency: int = 8
-    batch: int | None = None
-    deadline: float | None = None
-    silence: float | None = None
+    concurrency: Positive = 8
+    batch: Positive | None = None
+    deadline: Annotated[float, Range(0)] | None = None
+    silence: Annotated[float, Range(0)] | None = None
     notice: Callable[[str], None] = _print_error
     progress: Callable[[Progress], None] = lambda _: None
     consent: Consent | None = None
-    max_cost: float | None = None
+    max_cost: Annotated[float, Range(0)] | None = None
+
+    def __post_init__(self) -> None:
+        """Rejects values of a wrong type or out of range."""
+        check_fields(self)
 
 
 def failure(error: Exception, hide: Callable[[str], str] = str) -> Answer:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from cradle_lib import paths
+from cradle_lib.arguments import checked
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.load import load_corpus
 from cradle_lib.detection.journal import journal_files, journal_path, list_runs
@@ -69,6 +70,7 @@ def find_journal(entry: Model, corpus: Corpus, history: History = "self") -> Pat
     return None
 
 
+@checked
 def stored_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]:
     """Loads stored runs; no model is run.
 
@@ -121,6 +123,7 @@ def other_runs(corpus: Corpus) -> list[Predictions]:
     return found
 
 
+@checked
 def dev_runs(runs: Sequence[Predictions], corpus: str) -> list[Predictions]:
     """Loads the runs of the same models over the dev split of the same corpus.
 
@@ -144,6 +147,7 @@ def dev_runs(runs: Sequence[Predictions], corpus: str) -> list[Predictions]:
     return found
 
 
+@checked
 def repeated_runs(corpus: Corpus) -> dict[str, list[Predictions]]:
     """Loads the repeated runs of each system, which differ only in their seeds.
 
@@ -186,6 +190,7 @@ def common_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
     return [run.subset(part) for run in runs]
 
 
+@checked
 def with_same_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
     """Adds, for each sample, the other models' predictions on the same dialogues.
 
@@ -202,6 +207,7 @@ def with_same_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
     return extended
 
 
+@checked
 def distinct_runs(runs: Sequence[Predictions], *, answers: bool = False) -> list[Predictions]:
     """Groups runs with the same labels on every turn, which count as one system.
 
@@ -226,6 +232,7 @@ def distinct_runs(runs: Sequence[Predictions], *, answers: bool = False) -> list
     return found
 
 
+@checked
 def run_sets(
     runs: Sequence[Predictions], baseline: str = "", *, smallest: int = 20
 ) -> list[list[Predictions]]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from cradle_lib import paths, strict_yaml
+from cradle_lib.arguments import checked
 from cradle_lib.detection.baselines.function import id_of
 from cradle_lib.detection.model import Model, is_local_address
 from cradle_lib.errors import RegistryError
@@ -71,6 +72,7 @@ def find_model(name: str, registry: Mapping[str, Model]) -> Model:
     raise RegistryError(f"no model {name!r} in the registry. {advice}")
 
 
+@checked
 def resolve(
     model: str | Model,
     registry: Mapping[str, Model] | None = None,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_lib import paths
+from cradle_lib.arguments import Positive, checked
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.api.client import Remote
 from cradle_lib.detection.api.money import Budget, TurnKey, highest_cost, prompt_sizes, usage_of
@@ -77,6 +78,7 @@ class Task:
     sizes: Callable[[], Mapping[TurnKey, int]]
 
 
+@checked
 def run_model(
     model: str | Model | Callable[[Prompt], object],
     corpus: Corpus,
@@ -84,8 +86,8 @@ def run_model(
     *,
     name: str | None = None,
     version: str | None = None,
-    limit: int | None = None,
-    sample: int | None = None,
+    limit: Positive | None = None,
+    sample: Positive | None = None,
     options: Options | None = None,
     **settings: Any,
 ) -> Predictions:
@@ -144,6 +146,7 @@ def run_model(
     return load_run(entry, corpus, history, partial=True)
 
 
+@checked
 def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions]:
     """Runs baselines that have not been run, and loads the stored runs of other models.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cradle_lib import paths
+from cradle_lib.arguments import checked
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.dialogue import valid_unicode
 from cradle_lib.detection.find_runs import find_journal
@@ -25,6 +26,7 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
+@checked
 def stored_answers(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
     """Lists the answers of runs, including those of incomplete dialogues.
 
@@ -77,6 +79,7 @@ def stored_answers(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(_TOKENS, "Int64") | {"seconds": float, "turn": int})
 
 
+@checked
 def stored_records(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
     """Compares the records of runs.
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cradle_lib.arguments import checked
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.display.cells import with_code
 from cradle_lib.display.notice import PAGE
@@ -64,6 +65,7 @@ class Banner:
         return "\n".join([*lines, *(f"{term}: {value}" for term, value in self.rows)])
 
 
+@checked
 def banner(
     *,
     corpus: Corpus,

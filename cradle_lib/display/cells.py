@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import pandas as pd
 
+from cradle_lib.arguments import checked, require_known
+from cradle_lib.errors import ArgumentError
 from cradle_lib.formatting import dollars
 
 MISSING: Final = "\N{EN DASH}"
@@ -87,6 +89,7 @@ def write(number: float, how: str = "number") -> str:
         return f"< {_SMALLEST_P}"
     if unit == "dollars" and not decimals:
         return dollars(number)
+    require_known("unit", unit, UNITS)
     factor, sign, usual = UNITS[unit]
     number, places = factor * number, int(decimals or usual)
     if sign:
@@ -135,6 +138,7 @@ def address(record: Record) -> str:
     return "" if missing(found) else str(found)
 
 
+@checked
 def listed(frame: pd.DataFrame, form: str, *, between: str = "; ") -> str:
     """Lists the rows of a frame in a sentence, for alternative texts and headlines.
 
@@ -148,4 +152,10 @@ def listed(frame: pd.DataFrame, form: str, *, between: str = "; ") -> str:
     """
     named = any(name is not None for name in frame.index.names)
     records = (frame.reset_index() if named else frame).to_dict("records")
-    return between.join(form.format_map(record) for record in records)
+    try:
+        return between.join(form.format_map(record) for record in records)
+    except KeyError as error:
+        require_known("column", str(error.args[0]), [*map(str, records[0])])
+        raise
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        raise ArgumentError(f"form is {form!r}, which can't be used: {error}") from None

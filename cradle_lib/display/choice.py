@@ -8,14 +8,18 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol, runtime_checkable
 
+from cradle_lib.arguments import checked
 from cradle_lib.display.cells import clean
 from cradle_lib.display.notice import Notice
 
-if TYPE_CHECKING:
-    from cradle_lib.display.table import Table
-    from cradle_lib.display.theme import Picture
+
+@runtime_checkable
+class Shown(Protocol):
+    """A result that a page shows, such as a table or a figure."""
+
+    def _repr_html_(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class Choice:
     """
 
     label: str
-    shown: Mapping[str, Table | Picture | Notice]
+    shown: Mapping[str, Shown]
 
     def _repr_html_(self) -> str:
         # The list is hidden until a script shows it; without scripts all results are visible.
@@ -48,7 +52,8 @@ class Choice:
         return "\n\n".join(f"{name}\n{result!r}" for name, result in self.shown.items())
 
 
-def choose(label: str, shown: Mapping[str, Table | Picture | Notice]) -> Choice | Notice:
+@checked
+def choose(label: str, shown: Mapping[str, Shown]) -> Choice | Notice:
     """Shows one of several tables or figures, which the reader chooses from a list.
 
     Args:

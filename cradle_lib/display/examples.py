@@ -14,17 +14,16 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pandas as pd
 
+from cradle_lib.arguments import checked, require_known
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, Turn
+from cradle_lib.corpus.needs import Need
 from cradle_lib.display.explorer.links import link_to_turns
 from cradle_lib.display.notice import Notice, lacks
 from cradle_lib.labels import NONE, labels_of
-
-if TYPE_CHECKING:
-    from cradle_lib.corpus.needs import Need
 
 WARNING: Final = (
     "The excerpts below talk about suicide, self-harm, abuse and violence, without detail. "
@@ -102,10 +101,11 @@ class Examples:
         return f'<li value="{turn.turn_id + 1}">{lines}</li>'
 
 
+@checked
 def show_examples(
     corpus: Corpus,
     excerpts: pd.DataFrame,
-    marks: Mapping[str, Marks],
+    marks: Mapping[str, Mapping[Any, Any]],
     *,
     empty: str = "There is no dialogue to show.",
     needs: Need | None = None,
@@ -126,6 +126,8 @@ def show_examples(
         return Notice(why)
     if excerpts.empty:
         return Notice(empty)
+    for column in ("title", "dialogue", "first", "last", "turn", "systems"):
+        require_known("column", column, [*excerpts])
     return Examples(corpus, excerpts, marks)
 
 

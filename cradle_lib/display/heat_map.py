@@ -9,6 +9,7 @@ from matplotlib.colors import Colormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from cradle_lib.arguments import checked, require_known
 from cradle_lib.display.cells import address, in_order
 from cradle_lib.display.theme import DESKTOP, FAINT, PALETTE, RAMP, theme
 from cradle_lib.errors import BookError
@@ -17,6 +18,7 @@ from cradle_lib.errors import BookError
 _SHOWN = 0.005
 
 
+@checked
 def heat_map(
     frame: pd.DataFrame, *, rows: str, columns: str, value: str = "value", difference: bool = False
 ) -> Axes:
@@ -39,6 +41,8 @@ def heat_map(
     Raises:
         BookError: If a pair occurs twice.
     """
+    for column in (rows, columns, value):
+        require_known("column", column, [*frame])
     if frame.duplicated([rows, columns]).any():
         raise BookError(f"a pair of {rows} and {columns} occurs twice: sum its counts first")
     down, across = in_order(frame[rows]), in_order(frame[columns])

@@ -8,15 +8,13 @@ page's corpus from it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from cradle_lib.arguments import check_fields, checked
 from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.corpus.needs import Need, unmet
 from cradle_lib.display.cells import with_code
-
-if TYPE_CHECKING:
-    from cradle_lib.corpus.needs import Need
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +26,10 @@ class Notice:
     """
 
     message: str
+
+    def __post_init__(self) -> None:
+        """Rejects anything but text."""
+        check_fields(self)
 
     def _repr_html_(self) -> str:
         return f'<div class="cradle-note" role="note"><p>{with_code(self.message)}</p></div>'
@@ -51,9 +53,6 @@ def lacks(needs: Need | None) -> str | None:
     """Explains why the page's corpus can't give a result; ``None`` if it can."""
     if needs is None or PAGE.corpus is None:
         return None
-    # Imported here, because not every result has needs.
-    from cradle_lib.corpus.needs import unmet
-
     why = unmet(PAGE.corpus, needs)
     return None if why is None else f"{why}."
 
@@ -73,6 +72,7 @@ def with_origin(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**{name: x for name, x in origin.items() if name not in frame})
 
 
+@checked
 def finding(sentence: str, needs: Need | None = None) -> Notice:
     """Makes the headline of a page; on the surrogate it begins with "On the surrogate corpus,".
 

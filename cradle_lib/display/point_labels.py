@@ -13,6 +13,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
+from cradle_lib.arguments import checked, require_known
+
 # Characters per line, so that a long name does not take the width of the drawing.
 _LINE: Final = 20
 # Distance from a mark to its name, and the vertical shifts tried to avoid overlaps, in points.
@@ -22,6 +24,7 @@ _SHIFTS: Final = sorted(range(-96, 97, 8), key=abs)
 _MARK: Final = 5
 
 
+@checked
 def label_points(axes: Axes, points: pd.DataFrame, x: str) -> None:
     """Writes the name of each point next to it, without covering another name or a mark.
 
@@ -34,6 +37,8 @@ def label_points(axes: Axes, points: pd.DataFrame, x: str) -> None:
             position. Names have the colours of the palette, in the order of the rows.
         x: Column with the horizontal position.
     """
+    for column in (x, "value"):
+        require_known("column", column, [*points])
     figure = axes.get_figure(root=True)
     if figure is None:
         raise ValueError("the axes belong to no figure")

@@ -17,6 +17,7 @@ from typing import Any, Final
 import pandas as pd
 
 from cradle_lib import paths, strict_yaml
+from cradle_lib.arguments import checked
 from cradle_lib.errors import BookError
 from cradle_lib.published import Published, published_table
 
@@ -35,6 +36,7 @@ PAPER_SYSTEMS: Final[Mapping[str, str]] = {
 }
 
 
+@checked
 def published_frame(pattern: str) -> pd.DataFrame:
     """Lists the published values whose keys match a pattern.
 
@@ -52,7 +54,10 @@ def published_frame(pattern: str) -> pd.DataFrame:
         BookError: If no key matches.
     """
     fields = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^.]+)", re.escape(pattern))
-    form = re.compile(".+".join(fields.rsplit("[^.]+", 1)))
+    try:
+        form = re.compile(".+".join(fields.rsplit("[^.]+", 1)))
+    except re.error:
+        raise BookError(f"{pattern!r} has a name in braces twice, or a number as a name") from None
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for key, entry in published_table().items():
         is_end = key.endswith(("_low", "_high"))

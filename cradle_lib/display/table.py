@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
+from cradle_lib.arguments import checked, require_known
+from cradle_lib.corpus.needs import Need
 from cradle_lib.display.cells import Cell, clean, with_code, words
 from cradle_lib.display.downloads import link_to_csv, to_csv
 from cradle_lib.display.layout import Layout, links_of
@@ -30,7 +32,6 @@ from cradle_lib.labels import BITS
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from cradle_lib.corpus.needs import Need
     from cradle_lib.display.choice import Choice
 
 Names = str | Sequence[str]
@@ -106,6 +107,7 @@ class Table:
         return "\n".join([clean(self.caption), text, *map(clean, self.notes)])
 
 
+@checked
 def show(
     frame: pd.DataFrame,
     caption: str,
@@ -175,6 +177,12 @@ def show(
         return Notice(f"{why} Not shown: {clean(caption)}")
     if not len(frame):
         return Notice(empty or f"Nothing to show: {clean(caption)}")
+    known = [str(name) for name in (*frame, *frame.index.names) if name is not None]
+    for column in (*_tuple(rows), *_tuple(columns), group, choose):
+        if column is not None:
+            require_known("column", column, known)
+    if best is not None:
+        require_known("name in `rows` or `columns`", best, (*_tuple(rows), *_tuple(columns)))
     names: dict[Any, str] = {"value": "Difference"} if formats == "points" else {}
     names |= titles or {}
     layout = Layout(

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, Protocol, runtime_checkable
 
 import matplotlib
 import pandas as pd
@@ -30,15 +30,12 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterMathtext, NullFormatter, StrMethodFormatter
 
+from cradle_lib.arguments import checked
+from cradle_lib.corpus.needs import Need
 from cradle_lib.display.cells import clean
 from cradle_lib.display.downloads import link_to_csv, to_csv
 from cradle_lib.display.notice import Notice, lacks
 from cradle_lib.errors import BookError
-
-if TYPE_CHECKING:
-    from seaborn.axisgrid import Grid
-
-    from cradle_lib.corpus.needs import Need
 
 #: Wide enough for a page, narrow enough that 10 point text is readable on a phone, in inches.
 WIDTH: Final = 5.2
@@ -75,7 +72,13 @@ _PIXELS: Final = 96 / 72
 _PAD: Final = 0.05
 
 
-Drawing: TypeAlias = "Figure | Axes | Grid"
+@runtime_checkable
+class Drawing(Protocol):
+    """A figure of matplotlib, its axes, or a grid of seaborn."""
+
+    @property
+    def figure(self) -> Any:
+        """The figure."""
 
 
 @contextmanager
@@ -132,6 +135,7 @@ class Picture:
         return f"Figure: {self.caption} {self.alt}"
 
 
+@checked
 def show_figure(
     drawing: Drawing | Callable[..., Drawing],
     data: pd.DataFrame | None = None,
@@ -158,23 +162,27 @@ def show_figure(
         or the corpus lacks what is needed.
 
     Raises:
-        BookError: If the alternative text or the caption is empty.
+        BookError: If the alternative text or the caption is empty, or nothing was drawn.
     """
     alt, caption = clean(alt), clean(caption)
     why = lacks(needs)
     if why or (data is not None and not len(data)):
         # A function has no figure yet.
-        if isinstance(drawn := getattr(drawing, "figure", None), Figure):
-            pyplot.close(drawn)
+        if isinstance(existing := getattr(drawing, "figure", None), Figure):
+            pyplot.close(existing)
         return Notice(f"{why or 'There are no data.'} Not shown: {caption}")
+    drawn: Any = drawing
     if callable(drawing):
         with theme():
-            drawing = drawing(data)
-    figure: Any = drawing.figure
+            drawn = drawing(data)
+    if not isinstance(drawn, Drawing):
+        found = type(drawn).__name__
+        raise BookError(f"the drawing is a {found}. Return a figure, its axes or a seaborn grid.")
+    figure = drawn.figure
     try:
         if not alt or not caption:
             raise BookError("a figure needs an alternative text (`alt`) and a caption")
-        if isinstance(drawing, Figure | Axes) and figure.get_layout_engine() is None:
+        if isinstance(drawn, Figure | Axes) and figure.get_layout_engine() is None:
             figure.set_layout_engine("constrained")
         with theme():
             svg, links = _take_links(_svg(figure))

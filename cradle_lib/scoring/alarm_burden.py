@@ -29,6 +29,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cradle_lib.arguments import Seed, Share, checked
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.signature import signed
@@ -50,7 +51,8 @@ _RATIOS: Final = {
 _RARE: Final = 0.01
 
 
-def alarm_burden(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
+@checked
+def alarm_burden(predictions: Predictions, *, draws: int = DRAWS, seed: Seed = 0) -> pd.DataFrame:
     """Measures the alarm burden of a run.
 
     Args:
@@ -84,12 +86,13 @@ def alarm_burden(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0)
     return signed(frame)
 
 
+@checked
 def projected_precision(
     predictions: Predictions,
-    prevalences: Sequence[float] = (0.1, 0.01, 0.001),
+    prevalences: Sequence[Share] = (0.1, 0.01, 0.001),
     *,
     draws: int = DRAWS,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> pd.DataFrame:
     """Projects precision, the share of flagged turns with a gold label, to rarer crises.
 

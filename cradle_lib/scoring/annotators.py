@@ -18,6 +18,7 @@ import numpy as np
 from cradle_lib.annotation.load import load_annotations
 from cradle_lib.annotation.pairs import pairs
 from cradle_lib.annotation.table import Annotations
+from cradle_lib.arguments import checked
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.detection.parsing import OUTCOMES, Outcome
 from cradle_lib.detection.predictions import Predictions
@@ -25,6 +26,7 @@ from cradle_lib.errors import CorpusError
 from cradle_lib.record import Record
 
 
+@checked
 def annotator_runs(corpus: Corpus) -> list[Predictions]:
     """Turns the labels of each annotator into a run over the gold labels.
 

@@ -32,6 +32,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from cradle_lib.arguments import Positive, Seed, checked
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
@@ -123,13 +124,14 @@ class Comparison:
         return signed(self.differences.copy())
 
 
+@checked
 def compare(
     runs: Sequence[Predictions],
     *,
     names: Sequence[str] | None = None,
     conventions: Conventions | None = None,
-    permutations: int = PERMUTATIONS,
-    seed: int = 0,
+    permutations: Positive = PERMUTATIONS,
+    seed: Seed = 0,
 ) -> Comparison:
     """Compares runs with the first one.
 
@@ -238,6 +240,7 @@ def adjust(p: Floats, method: str) -> Floats:
     return adjusted.clip(max=1.0)
 
 
+@checked
 def rank_ranges(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
     """Ranks systems by micro F1, with the range of ranks in 95 % of the bootstrap draws.
 

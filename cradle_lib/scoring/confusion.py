@@ -22,6 +22,7 @@ import pandas as pd
 
 from cradle_lib.annotation.pairs import pairs
 from cradle_lib.annotation.table import Annotations
+from cradle_lib.arguments import checked
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import NONE, UNUSABLE, labels_of
 from cradle_lib.scoring.evaluate import signature_of
@@ -32,6 +33,7 @@ from cradle_lib.statistics.rates import ratio
 Pairing = Literal["one-to-one", "all"]
 
 
+@checked
 def confusion_frame(predictions: Predictions, *, pairing: Pairing = "all") -> pd.DataFrame:
     """Counts a run's pairs of gold label and predicted label, as a tidy data frame.
 
@@ -81,6 +83,7 @@ def _pairs_of(run: Predictions, pairing: Pairing) -> Iterator[tuple[str, str]]:
             yield from product(labels_of(gold) or (NONE,), names if usable else (UNUSABLE,))
 
 
+@checked
 def annotator_confusion(annotations: Annotations) -> pd.DataFrame:
     """Counts the pairs of labels that two annotators gave to the same turns.
 

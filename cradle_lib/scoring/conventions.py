@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from cradle_lib.arguments import Share, check_fields
 from cradle_lib.corpus.dialogue import Corpus, Turn
 from cradle_lib.corpus.needs import Need
 from cradle_lib.errors import ScoringError
@@ -73,22 +74,15 @@ class Conventions:
         ScoringError: If a value is outside its range or choices.
     """
 
-    empty_jaccard: float = 1.0
-    zero_division: float = 0.0
+    empty_jaccard: Share = 1.0
+    zero_division: Share = 0.0
     orphans: Orphans = "ignore"
     unparsed: Unparsed = "miss"
     macro_f1: MacroF1 = "mean"
 
     def __post_init__(self) -> None:
         """Rejects values outside their range or choices."""
-        for name in ("empty_jaccard", "zero_division"):
-            value = getattr(self, name)
-            if not (isinstance(value, int | float) and 0 <= value <= 1):
-                raise ScoringError(f"{name} is {value!r}. It must be between 0 and 1.")
-        for name, kind in (("orphans", Orphans), ("unparsed", Unparsed), ("macro_f1", MacroF1)):
-            value, choices = getattr(self, name), get_args(kind)
-            if value not in choices:
-                raise ScoringError(f"{name} is {value!r}. Choose one of {', '.join(choices)}.")
+        check_fields(self, ScoringError)
 
 
 class Rows(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from cradle_lib.arguments import Positive, Seed, checked
 from cradle_lib.detection.parsing import OUTCOMES
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
@@ -25,8 +26,13 @@ _NOTES: Final = {
 _BEFORE: Final = 4
 
 
+@checked
 def error_cases(
-    runs: Sequence[Predictions], *, per_category: int = 1, most: int | None = None, seed: int = 0
+    runs: Sequence[Predictions],
+    *,
+    per_category: Positive = 1,
+    most: Positive | None = None,
+    seed: Seed = 0,
 ) -> pd.DataFrame:
     """Picks error cases by a fixed rule instead of by hand (Table 6).
 
@@ -93,6 +99,7 @@ def marks(gold: int, predicted: int) -> list[Mark]:
     return [mark for mark in found if mark[0] != NONE]
 
 
+@checked
 def turn_marks(runs: Sequence[Predictions]) -> dict[str, dict[tuple[str, int], str | list[Mark]]]:
     """Marks the predictions of runs on every user turn, for :func:`.show_examples`.
 

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from cradle_lib.arguments import checked
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import LABELS, NONE, stage
 from cradle_lib.scoring.evaluate import signature_of
@@ -36,6 +37,7 @@ _GROUPS: Final[dict[str, list[str]]] = {
 }
 
 
+@checked
 def error_counts(predictions: Predictions) -> pd.DataFrame:
     """Counts a run's errors at turn level in the terms of Sec 6.1, as a tidy data frame.
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from cradle_lib.arguments import Seed, checked, require_known
 from cradle_lib.corpus.needs import unmet
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import NEEDED, Conventions, Level, align_rows
 from cradle_lib.scoring.counts import Counts, count
@@ -22,8 +24,6 @@ from cradle_lib.version import library_version
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from cradle_lib.detection.predictions import Predictions
 
 # Scores of whole units, which are defined without gold labels.
 _OF_UNITS: Final = ("exact_match", "jaccard")
@@ -101,7 +101,13 @@ class Evaluation:
 
         Returns:
             The score with its interval.
+
+        Raises:
+            ArgumentError: If there is no such score or label at this level.
         """
+        require_known("score", score, OVERALL if label is None else PER_LABEL)
+        if label is not None:
+            require_known("label", label, self.labels)
         return self.scores[score].at(*[] if label is None else [self.labels.index(label)])
 
     def to_frame(self) -> pd.DataFrame:
@@ -151,13 +157,14 @@ class Evaluation:
         return signed(frame.assign(signature=str(self.signature)))
 
 
+@checked
 def evaluate(
     predictions: Predictions,
     *,
     level: Level = "turn",
     conventions: Conventions | None = None,
     draws: int = DRAWS,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Evaluation:
     """Scores a run.
 

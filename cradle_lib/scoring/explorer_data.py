@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from cradle_lib.annotation.load import load_annotations
+from cradle_lib.arguments import checked
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, valid_unicode
 from cradle_lib.detection.neutralise import neutralise
 from cradle_lib.detection.parsing import OUTCOMES
@@ -35,6 +36,7 @@ _NOT_ASKED: Final = 255
 _LISTENER, _ASKED, _CONTINUED = range(3)
 
 
+@checked
 def explorer_data(
     corpus: Corpus, runs: Sequence[Predictions], *, text: bool = False
 ) -> dict[str, Any]:
@@ -58,6 +60,7 @@ def explorer_data(
     return data
 
 
+@checked
 def annotators_data(
     corpus: Corpus, annotations: str | Path = "surrogate", *, text: bool = False
 ) -> dict[str, Any] | None:

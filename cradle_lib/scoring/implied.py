@@ -16,6 +16,7 @@ from typing import Final
 
 import pandas as pd
 
+from cradle_lib.arguments import checked
 from cradle_lib.published import Published, published_label_counts, published_table
 
 # Keys of the values that the paper's text states for a system at turn level.
@@ -75,6 +76,7 @@ def stated_scores() -> dict[str, dict[str, Published]]:
     return found
 
 
+@checked
 def possible_counts(
     gold: Iterable[int],
     *,
@@ -119,6 +121,7 @@ def possible_counts(
     )
 
 
+@checked
 def possible_totals(stated: Published, totals: Iterable[int]) -> list[int]:
     """Finds the totals for which a stated share is possible.
 

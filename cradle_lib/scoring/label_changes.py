@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cradle_lib.arguments import Seed, checked
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, BITS, CONFIRM_MASK, LABELS
 from cradle_lib.scoring.evaluate import signature_of
@@ -28,8 +29,9 @@ _SUMS: Final = {"all labels": ALL_MASK, "alerts": ALERT_MASK, "confirms": CONFIR
 _MEMBERS: Final = members(_SUMS.values())
 
 
+@checked
 def label_changes(
-    before: Predictions, after: Predictions, *, draws: int = DRAWS, seed: int = 0
+    before: Predictions, after: Predictions, *, draws: int = DRAWS, seed: Seed = 0
 ) -> pd.DataFrame:
     """Compares the outcomes of the gold labels in two runs.
 

@@ -42,6 +42,7 @@ from typing import Final
 
 import pandas as pd
 
+from cradle_lib.arguments import checked
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import LABELS, NONE, UNUSABLE, crisis_type, labels_of, stage, temporal
 from cradle_lib.scoring.evaluate import signature_of
@@ -173,6 +174,7 @@ def _false_positive(gold: list[int] | None, predicted: list[int], place: int) ->
     return "too_late" if predicted[0] == place else "repeated"
 
 
+@checked
 def label_pairs(run: Predictions) -> pd.DataFrame:
     """Pairs the gold and predicted labels of every user turn, as a tidy data frame.
 

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
+from cradle_lib.arguments import Seed, checked
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import LEVELS
@@ -32,8 +33,9 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
+@checked
 def run_spread(
-    runs: Mapping[str, Sequence[Predictions]], *, draws: int = DRAWS, seed: int = 0
+    runs: Mapping[str, Sequence[Predictions]], *, draws: int = DRAWS, seed: Seed = 0
 ) -> pd.DataFrame:
     """Compares the spread of micro F1 between a system's runs with the interval over dialogues.
 

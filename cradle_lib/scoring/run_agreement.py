@@ -21,6 +21,7 @@ from typing import Final
 
 import pandas as pd
 
+from cradle_lib.arguments import checked, require_known
 from cradle_lib.detection.parsing import first_line
 from cradle_lib.errors import ScoringError
 from cradle_lib.statistics.bootstrap import CONFIDENCE
@@ -41,6 +42,7 @@ _MEANINGS: Final = {
 }
 
 
+@checked
 def run_agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """Compares two runs on the turns that both answered.
 
@@ -66,6 +68,9 @@ def run_agreement(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     Raises:
         ScoringError: If no turn was answered by both.
     """
+    for frame in (first, second):
+        for column in ("dialogue", "turn", "question", "predicted", "outcome", "answer"):
+            require_known("column", column, [*frame])
     both = first.merge(second, on=["dialogue", "turn"], suffixes=("", "_2"))
     if both.empty:
         raise ScoringError(

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from cradle_lib.arguments import checked
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.scoring.conventions import Conventions, align_rows
 from cradle_lib.scoring.counts import count
@@ -59,6 +60,7 @@ VARIANTS: Final = (
 )
 
 
+@checked
 def sensitivity(runs: Sequence[Predictions]) -> pd.DataFrame:
     """Scores runs at turn level under every variant.
 

@@ -108,6 +108,8 @@ def require_comparable(names: Sequence[str], signatures: Sequence[Signature]) ->
     Raises:
         ScoringError: Naming the runs, the part that differs and both values.
     """
+    if not signatures:
+        raise ScoringError("there is no run to score. Give at least one.")
     # Systems may differ in decoding and still be compared.
     first, *others = (asdict(replace(signature, decoding="")) for signature in signatures)
     for name, other in zip(names[1:], others, strict=True):

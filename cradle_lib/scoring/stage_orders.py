@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from cradle_lib.arguments import checked
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
 from cradle_lib.scoring.confusion import pair_counts
@@ -40,6 +41,7 @@ def order_of(masks: Sequence[int]) -> str:
     return "alert_first" if alerts[0] < confirms[0] else "confirm_first"
 
 
+@checked
 def stage_orders(run: Predictions) -> pd.DataFrame:
     """Counts the dialogues of a run by the order of their stages, as a tidy data frame.
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cradle_lib.arguments import Seed, checked
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
 from cradle_lib.scoring.conventions import Conventions, Rows, align_rows
@@ -31,8 +32,9 @@ _TIMINGS: Final = ("early", "mid", "late")
 _SPLITS: Final = {"alert": np.uint16(ALERT_MASK), "confirm": np.uint16(CONFIRM_MASK)}
 
 
+@checked
 def subgroups(
-    predictions: Predictions, by: By, *, draws: int = DRAWS, seed: int = 0
+    predictions: Predictions, by: By, *, draws: int = DRAWS, seed: Seed = 0
 ) -> pd.DataFrame:
     """Scores the parts of a corpus at turn level.
 

@@ -36,6 +36,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cradle_lib.arguments import Seed, Share, checked
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, LABELS
@@ -101,6 +102,7 @@ class _ScoredTurns:
         return levels, tp, fp
 
 
+@checked
 def thresholds(runs: Sequence[Predictions]) -> pd.DataFrame:
     """Gives recall and false positive rate at each threshold for any label, alerts and confirms.
 
@@ -129,13 +131,14 @@ def thresholds(runs: Sequence[Predictions]) -> pd.DataFrame:
     return _joined(parts, runs, ["threshold", "recall", "flagged"])
 
 
+@checked
 def chosen_thresholds(
     runs: Sequence[Predictions],
     dev: Sequence[Predictions] = (),
     *,
-    recalls: Sequence[float] = (0.5, 0.8, 0.9),
+    recalls: Sequence[Share] = (0.5, 0.8, 0.9),
     draws: int = DRAWS,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> pd.DataFrame:
     """Scores a model's own predictions and selected thresholds, with intervals.
 
@@ -181,8 +184,9 @@ def chosen_thresholds(
     return _joined(parts, runs, columns, draws=draws, seed=seed)
 
 
+@checked
 def threshold_scores(
-    runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0
+    runs: Sequence[Predictions], *, draws: int = DRAWS, seed: Seed = 0
 ) -> pd.DataFrame:
     """Scores the probabilities themselves, without a threshold: areas and Brier scores.
 
@@ -217,7 +221,8 @@ def threshold_scores(
     return _joined(parts, runs, ["measure", "value", "low", "high"], draws=draws, seed=seed)
 
 
-def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
+@checked
+def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: Seed = 0) -> pd.DataFrame:
     """Compares probabilities with observed frequencies.
 
     Args:

@@ -37,6 +37,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from cradle_lib.arguments import Seed, checked
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.labels import LABELS
 from cradle_lib.scoring.conventions import STAGES
@@ -76,7 +77,8 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def timing(predictions: Predictions, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
+@checked
+def timing(predictions: Predictions, *, draws: int = DRAWS, seed: Seed = 0) -> pd.DataFrame:
     """Measures when a run predicts its labels.
 
     Args:

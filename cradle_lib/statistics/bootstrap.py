@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cradle_lib.arguments import Seed, checked
 from cradle_lib.errors import ScoringError
 from cradle_lib.statistics.rates import Floats
 from cradle_lib.statistics.weighted_sums import draw_blocks
@@ -76,12 +77,13 @@ class Estimate(NamedTuple):
         return pd.DataFrame(columns, places, dtype=np.float64).reset_index()
 
 
+@checked
 def bootstrap(
     rows: NDArray[Any],
     statistics: Callable[[Floats], Mapping[str, Floats]],
     *,
     draws: int,
-    seed: int,
+    seed: Seed,
 ) -> dict[str, Estimate]:
     """Computes statistics of the summed rows, with their 95 % intervals.
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from cradle_lib.arguments import checked
+
 Floats = NDArray[np.float64]
 
 
+@checked
 def ratio(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:
     """Divides, with a chosen value where the denominator is 0.
 

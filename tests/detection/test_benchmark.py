@@ -24,7 +24,7 @@ def test_each_comparison_is_a_row_with_its_verdict(tmp_path: Path) -> None:
     assert frame["ratio"].tolist()[:2] == [13.5, 0.59]
     assert frame["reached"].tolist()[:2] == [True, False]
     assert frame.loc[2, "ratio":].isna().all()
-    assert benchmark_results("none", tmp_path).columns.tolist() == frame.columns.tolist()
+    assert benchmark_results("training", tmp_path).columns.tolist() == frame.columns.tolist()
     assert frame.attrs == {
         "machine": "processor x86, cores 2, load before 0.1", "caveat": "Once."
     }  # fmt: skip

@@ -60,7 +60,7 @@ def test_a_label_is_tested_if_the_runs_differ_in_ten_dialogues(
     first[0 : 3 * kept : 6] &= ~np.uint16(AO)
     second[3 : 3 * kept : 6] &= ~np.uint16(AO)
     pair = [make_predictions(runs[0].corpus, masks) for masks in (first, second)]
-    frame = compare(pair, names="ab", permutations=99).to_frame()
+    frame = compare(pair, names=[*"ab"], permutations=99).to_frame()
     row = frame[frame["label"] == "alert_ongoing"].iloc[0]
     assert (row["discordant"], row["verdict"]) == (kept, verdict)
 
@@ -110,7 +110,7 @@ def test_the_frame_has_differences_of_the_scores_of_scikit_learn(
         assert labels["value"].to_numpy() == pytest.approx(each)
         assert labels["support"].tolist() == truth.sum(axis=0).tolist()
     assert set(frame["signature"]) == {str(s) for s in found.signatures.values()}
-    few = compare(runs, names="abc", permutations=9).to_frame()
+    few = compare(runs, names=[*"abc"], permutations=9).to_frame()
     # Nine permutations can't reject anything, so every interval contains zero.
     assert not ((few["low"] > 0) | (few["high"] < 0)).any()
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from cradle_lib.arguments import checked
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.journal import read_answers
 from cradle_lib.detection.model import Decoding, Model, Prices
@@ -224,6 +225,7 @@ class Budget:
 # ---- Data frames ---------------------------------------------------------------------------
 
 
+@checked
 def estimate_costs(
     dialogues: Iterable[Dialogue], models: Sequence[str | Model] = (), history: History = "self"
 ) -> pd.DataFrame:
@@ -281,6 +283,7 @@ def estimate_costs(
     return pd.DataFrame(rows, columns=list(_COSTS))
 
 
+@checked
 def run_usage(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
     """Adds up the tokens, the time and the dollars of runs, including repeated calls.
 

@@ -57,7 +57,7 @@ class Function(Sequential):
         own = str(getattr(function, "__name__", type(function).__name__))
         if name is None and own == _LAMBDA:
             raise EngineError("a lambda has no name for its run. Give `name=`.")
-        self.name = name or own.lstrip("_")
+        self.name = own.lstrip("_") if name is None else name
         if not id_of(self.name):
             raise EngineError(f"{self.name!r} has no letter or digit. Give another `name=`.")
         self.source = _source(function)

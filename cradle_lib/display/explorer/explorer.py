@@ -14,7 +14,9 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final
 
+from cradle_lib.arguments import checked
 from cradle_lib.display.explorer.page_files import FOLDER, PAGE_FILES
+from cradle_lib.errors import BookError
 
 _HERE: Final = Path(__file__).parent
 _SCRIPTS: Final = (
@@ -90,6 +92,7 @@ class Explorer:
         return f"Explorer of {dialogues:,} dialogues and {systems} systems"
 
 
+@checked
 def explore(data: Mapping[str, Any], *, people: Mapping[str, Any] | None = None) -> Explorer:
     """Shows the explorer: all dialogues of a corpus with the predictions of systems.
 
@@ -101,6 +104,9 @@ def explore(data: Mapping[str, Any], *, people: Mapping[str, Any] | None = None)
     Returns:
         The explorer. A notebook shows it by itself; it works on a page of the book.
     """
+    for content in (data, people):
+        if content is not None and "core" not in content:
+            raise BookError("the data have no 'core'. Give the result of `explorer_data`.")
     return Explorer(data, people)
 
 

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pandas as pd
 
+from cradle_lib.arguments import checked, require_known
 from cradle_lib.display.banner import EXPLORER
 from cradle_lib.display.cells import missing
 from cradle_lib.labels import UNUSABLE
@@ -19,6 +20,7 @@ TERMS: Final = (
 )
 
 
+@checked
 def link_to_turns(
     systems: Sequence[str] = (),
     *,
@@ -44,6 +46,8 @@ def link_to_turns(
     Returns:
         An address relative to the executed pages.
     """
+    for term in terms:
+        require_known("term", term, TERMS)
     # The default is left out.
     filters = [(k, v) for k, v in terms.items() if (k, v) != ("pairing", "one-to-one")]
     parts = ["v=annotators"] if people else []
@@ -54,6 +58,7 @@ def link_to_turns(
     return f"{EXPLORER}#{'&'.join(parts)}"
 
 
+@checked
 def with_links(
     frame: pd.DataFrame, *, people: bool = False, **terms: str | Sequence[str]
 ) -> pd.DataFrame:
