@@ -15,8 +15,9 @@ from benchmarks.bench_inference import MACHINE, against, same
 from benchmarks.contestants import LONG, SAMPLE, TUNED, BenchmarkRun
 from benchmarks.processes import busy_processes, run_in_process
 from benchmarks.results import Row, save
+from benchmarks.size import sized
 
-SOME, MANY, MORE, ALL = 12, SAMPLE, 120, 600
+SOME, MANY, MORE, ALL = sized((12, SAMPLE, 120, 600), (1, 1, 1, 2))
 MINUTES = 20
 NEIGHBOURS = 2
 

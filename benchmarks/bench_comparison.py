@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.bench_scoring import made_up
+from benchmarks.size import SMALL, sized
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection.predictions import Predictions
 from cradle_lib.record import Record
@@ -32,10 +33,10 @@ from cradle_lib.scoring.paired_tests import paired_tests
 from cradle_lib.scoring.sensitivity import sensitivity
 from cradle_lib.scoring.timing import timing
 
-SYSTEMS = 12
-DIALOGUES = 600
-TURNS = 4527
-DRAWS = 10_000
+SYSTEMS = sized(12, 3)
+DIALOGUES = sized(600, 12)
+TURNS = sized(4527, 90)
+DRAWS = sized(10_000, 50)
 
 
 class Time(NamedTuple):
@@ -112,7 +113,7 @@ def full_comparison(systems: Sequence[Predictions]) -> None:
 
 
 def pairs(systems: Sequence[Predictions]) -> None:
-    """Tests eleven systems against the first at three levels: micro, macro and label F1."""
+    """Tests all other systems against the first at three levels: micro, macro and label F1."""
     for level in LEVELS:
         counts = [evaluate(system, level=level, draws=0).counts for system in systems]
         for other in counts[1:]:
@@ -134,7 +135,7 @@ def main() -> bool:
     """
     systems = runs()
     what = f"{SYSTEMS} systems, {DIALOGUES} dialogues, {DRAWS:,} draws"
-    tests = f"tests of 11 pairs in 3 settings, {DRAWS:,} swaps"
+    tests = f"tests of {SYSTEMS - 1} pairs in 3 settings, {DRAWS:,} swaps"
     lines = [
         Line(f"full comparison: {what}", seconds(lambda: full_comparison(systems)), 10),
         Line(tests, seconds(lambda: pairs(systems)), 10),
@@ -145,7 +146,7 @@ def main() -> bool:
             f"{line.what:<62} {line.time.clock:6.2f} s "
             f"({line.time.processor:.2f} s of processor time)   under {line.target:g} s: {verdict}"
         )
-    return all(line.met for line in lines)
+    return SMALL or all(line.met for line in lines)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from playwright.sync_api import Browser, Page
 
+from benchmarks.size import SMALL, sized
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.load import load_corpus
 from cradle_lib.detection import Predictions
@@ -27,8 +28,9 @@ from cradle_lib.scoring.explorer_data import explorer_data
 from tests.book.explorer_site import write_site
 from tests.book.site import browser
 
-SYSTEMS = 20
-VISITS, TRIES = 5, 3
+SYSTEMS, DIALOGUES = sized((20, 600), (2, 12))
+VISITS, TRIES = sized((5, 3), (1, 1))
+STEPS = sized(100, 5)
 #: JavaScript: milliseconds from the change of a filter to the frame that shows it.
 CHANGE = """([name, value]) => new Promise(done => {
   const control = document.querySelector(`.filters [name="${name}"]`);
@@ -37,13 +39,13 @@ CHANGE = """([name, value]) => new Promise(done => {
   control.dispatchEvent(new Event("change", { bubbles: true }));
   requestAnimationFrame(() => setTimeout(() => done(performance.now() - start)));
 })"""
-#: JavaScript: scrolls from top to bottom in a hundred steps; milliseconds to draw each.
-SCROLL = """async () => {
+#: JavaScript: scrolls from top to bottom in steps; milliseconds to draw each.
+SCROLL = """async steps => {
   const box = document.querySelector(".rows");
   const times = [];
-  for (let step = 1; step <= 100; step++) {
+  for (let step = 1; step <= steps; step++) {
     const start = performance.now();
-    box.scrollTop = box.scrollHeight * step / 100;
+    box.scrollTop = box.scrollHeight * step / steps;
     await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
     times.push(performance.now() - start);
   }
@@ -122,7 +124,7 @@ def main() -> bool:
         Whether all values are within their limits.
     """
     with tempfile.TemporaryDirectory() as folder, browser() as opener:
-        corpus = load_corpus("surrogate")
+        corpus = load_corpus("surrogate").subset(range(DIALOGUES), "surrogate-test")
         runs = [system(corpus, number) for number in range(SYSTEMS)]
         explorer = explore(explorer_data(corpus, runs))
         size = sum(len(gzip.compress(content.encode())) for content in explorer.files.values())
@@ -133,14 +135,15 @@ def main() -> bool:
             paints.append(page.evaluate(PAINT))
             page.close()
         page = opened(opener, address)
-        scrolls = list(map(min, *(page.evaluate(SCROLL) for _ in range(TRIES))))
+        scrolled = [page.evaluate(SCROLL, STEPS) for _ in range(TRIES)]
+        scrolls = list(map(min, zip(*scrolled, strict=True)))
         slowest = max(filters(page))
         page.close()
     lines = [
-        Line(f"600 dialogues, {SYSTEMS} systems: data, compressed", size / 1e6, 1, "MB"),
+        Line(f"{DIALOGUES} dialogues, {SYSTEMS} systems: data, compressed", size / 1e6, 1, "MB"),
         Line(f"first paint, fastest of {VISITS} visits", min(paints), 300, "ms"),
         Line("slowest of all filters", slowest, 100, "ms"),
-        Line("slowest of 100 jumps", max(scrolls), 100, "ms"),
+        Line(f"slowest of {STEPS} jumps", max(scrolls), 100, "ms"),
     ]
     for line in lines:
         verdict = "yes" if line.measured <= line.limit else "NO"
@@ -148,7 +151,7 @@ def main() -> bool:
             f"{line.what:<52} {line.measured:8.2f} {line.unit}   "
             f"at most {line.limit:g} {line.unit}: {verdict}"
         )
-    return all(line.measured <= line.limit for line in lines)
+    return SMALL or all(line.measured <= line.limit for line in lines)
 
 
 if __name__ == "__main__":

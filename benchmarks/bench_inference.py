@@ -17,8 +17,11 @@ import sys
 from benchmarks.contestants import SAMPLE, BenchmarkRun
 from benchmarks.processes import run_in_process
 from benchmarks.results import Row, save
+from benchmarks.size import sized
 
-FEW, SOME, MANY = 4, 12, SAMPLE
+FEW, SOME, MANY = sized((4, 12, SAMPLE), (1, 1, 2))
+# Threads of llama.cpp.
+THREADS = sized((1, 2), (1,))
 WAYS, MACHINE = "Other ways to ask", "The machine"
 
 
@@ -51,7 +54,7 @@ def measure() -> list[Row]:
     )
     stopped = run_in_process("stopped", FEW)
     cached = run_in_process("per-dialogue", SOME)
-    llama = max((run_in_process(f"llama-{n}", SOME) for n in (1, 2)), key=lambda other: other.pace)
+    llama = max((run_in_process(f"llama-{n}", SOME) for n in THREADS), key=lambda other: other.pace)
     again = run_in_process("wave", MANY)
     # A shared machine may have been faster at one end of the benchmark.
     slower = min(wave, again, key=lambda one: one.pace)

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, jaccard_score, precision_recall_fscore_support
 
+from benchmarks.size import SMALL, sized
 from cradle_lib.labels import BITS
 from cradle_lib.published import published_label_counts
 from cradle_lib.scoring.conventions import Rows
@@ -33,10 +34,10 @@ from cradle_lib.scoring.scores import OVERALL, PER_LABEL, Scores, scores
 from cradle_lib.statistics.bootstrap import bootstrap
 from cradle_lib.statistics.weighted_sums import draw_blocks, draw_weights
 
-TURNS = 4527
-DRAWS = 10_000
-LOOPED = 20
-DIALOGUES = 600
+TURNS = sized(4527, 90)
+DRAWS = sized(10_000, 50)
+LOOPED = sized(20, 2)
+DIALOGUES = sized(600, 12)
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,7 @@ def main() -> bool:
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for row in table:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
-    return all(line.met for line in lines)
+    return SMALL or all(line.met for line in lines)
 
 
 if __name__ == "__main__":

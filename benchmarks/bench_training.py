@@ -14,6 +14,7 @@ from time import process_time
 from typing import Any, Final
 
 from benchmarks.results import Row, save
+from benchmarks.size import SMALL, sized, tiny_model
 from cradle_lib.corpus import Dialogue, load_corpus
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local.local_engine import Local, load_local, wait_passively
@@ -21,8 +22,8 @@ from cradle_lib.detection.registry import resolve
 from cradle_lib.prompts import Template, load_template
 
 BASE: Final = "smollm2-135m"
-PROMPTS: Final = ("append", "brief")
-DIALOGUES: Final = 2
+PROMPTS: Final = sized(("append", "brief"), ("brief",))
+DIALOGUES: Final = sized(2, 1)
 # Minimum ratios of tokens and of processor time. Turns of the brief prompt share fewer tokens.
 FEWER: Final = {"append": 6.0, "brief": 2.0}
 FASTER: Final = {"append": 4.0, "brief": 2.0}
@@ -79,7 +80,8 @@ def main() -> bool:
     from peft import LoraConfig, get_peft_model
 
     load = os.getloadavg()[0]
-    local = load_local(resolve(BASE, dtype="float32"), Options(device="cpu"))
+    entry = tiny_model() if SMALL else resolve(BASE, dtype="float32")
+    local = load_local(entry, Options(device="cpu"))
     lm = get_peft_model(
         local.lm, LoraConfig(r=8, task_type="CAUSAL_LM", target_modules="all-linear")
     )

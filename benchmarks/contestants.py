@@ -13,15 +13,17 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, Final
+from unittest.mock import patch
 
 from benchmarks.llama_server import serving
 from benchmarks.memory import peak_memory
+from benchmarks.size import SMALL, sized, tiny_model
 from cradle_lib.corpus import Dialogue, load_corpus
 from cradle_lib.detection import Options, Prediction, Session, load_registry, sample_dialogues
 from cradle_lib.detection.engine import Sequential
@@ -34,9 +36,12 @@ from cradle_lib.prompts import load_template
 
 MODEL: Final = "smollm2-135m"
 TUNED: Final = "smollm2-135m-tuned"
-LONG: Final = 200
+# User turns of the joined dialogue.
+LONG: Final = sized(200, 4)
 # Dialogues of the sample. Smaller samples are subsets of it, so that answers can be compared.
-SAMPLE: Final = 60
+SAMPLE: Final = sized(60, 2)
+# Turns of a dialogue in a small run.
+TURNS: Final = 3
 SLOTS: Final = 4
 
 
@@ -65,16 +70,20 @@ class BenchmarkRun:
 
 
 def select_dialogues(dialogues: int, which: str) -> list[Dialogue]:
-    """Selects dialogues of the test split: a stratified sample, or those with the most turns."""
+    """Selects dialogues of the test split: a stratified sample, the longest, or a joined one."""
     corpus = load_corpus("surrogate")
+    if which == "joined":
+        return [long_dialogue()]
     if which == "longest":
-        return sorted(corpus.dialogues, key=lambda d: -sum(t.asked for t in d.turns))[:dialogues]
-    places = sample_dialogues(corpus, max(dialogues, SAMPLE))
-    return [corpus.dialogues[i] for i in places[:: len(places) // dialogues][:dialogues]]
+        chosen = sorted(corpus, key=lambda d: -sum(t.asked for t in d.turns))[:dialogues]
+    else:
+        places = sample_dialogues(corpus, max(dialogues, SAMPLE))
+        chosen = [corpus.dialogues[i] for i in places[:: len(places) // dialogues][:dialogues]]
+    return [replace(d, turns=d.turns[:TURNS]) for d in chosen] if SMALL else chosen
 
 
 def long_dialogue() -> Dialogue:
-    """Joins user turns of many dialogues to one dialogue of two hundred user turns."""
+    """Joins user turns of many dialogues to one long dialogue."""
     turns = (t for d in load_corpus("surrogate").dialogues for t in d.turns if t.asked)
     numbered = enumerate(islice(turns, LONG))
     return Dialogue(0, tuple(replace(turn, row=i, turn_id=i) for i, turn in numbered))
@@ -162,7 +171,7 @@ class LlamaServer:
                 reply: Any = client.chat.completions.create(
                     model="any",
                     messages=prompt.messages,  # type: ignore[arg-type]
-                    max_tokens=48,
+                    max_tokens=sized(48, 4),
                     temperature=0,
                     stop=["\n"],
                 )
@@ -181,48 +190,48 @@ class LlamaServer:
                 done.result()
 
 
-def switch_off(mechanism: str | None) -> Options:
-    """Switches off a mechanism of the wave engine, for the rest of this process.
+@contextmanager
+def switched_off(mechanism: str | None) -> Iterator[Options]:
+    """Switches off a mechanism of the wave engine.
 
     Args:
         mechanism: ``waves`` (many dialogues per forward pass), ``prefix`` (one copy of the static
             prefix), ``history`` (a dialogue's cache is reused for its next prompt), ``forcing``
             (tokens that the grammar forces need no forward pass); ``None`` for none.
 
-    Returns:
+    Yields:
         The options for the engine.
     """
-    if mechanism is None or mechanism == "waves":
-        return Options(batch=None if mechanism is None else 1)
     # Imported late, because they import PyTorch: see ``wait_passively``.
     from cradle_lib.detection.local.constrained import GrammarState
-    from cradle_lib.detection.local.wave import runner
+    from cradle_lib.detection.local.wave.runner import Runner, SequenceState
 
-    if mechanism == "prefix":
-        runner.Runner._shared_prefix = lambda *_: []  # type: ignore[method-assign,assignment]
-    elif mechanism == "history":
-        start = runner.Runner._start
+    start = Runner._start
 
-        def uncached(self: runner.Runner, sequence: runner.SequenceState, *arguments: Any) -> None:
-            sequence.cached.clear()
-            start(self, sequence, *arguments)
+    def uncached(self: Runner, sequence: SequenceState, *arguments: Any) -> None:
+        sequence.cached.clear()
+        start(self, sequence, *arguments)
 
-        runner.Runner._start = uncached  # type: ignore[method-assign]
-    elif mechanism == "forcing":
+    def one_token(self: GrammarState, token: int) -> list[int]:
+        self._step(token)
+        return [token]
 
-        def one_token(self: GrammarState, token: int) -> list[int]:
-            self._step(token)
-            return [token]
-
-        GrammarState._follow = one_token  # type: ignore[method-assign]
-    return Options()
+    changes: dict[str, tuple[type, str, Any]] = {
+        "prefix": (Runner, "_shared_prefix", lambda *_: []),
+        "history": (Runner, "_start", uncached),
+        "forcing": (GrammarState, "_follow", one_token),
+    }
+    with patch.object(*changes[mechanism]) if mechanism in changes else nullcontext():
+        yield Options(batch=1 if mechanism == "waves" else None)
 
 
 def run_contestant(
     name: str,
-    dialogues: Sequence[Dialogue],
-    layout: str,
-    mode: str | None,
+    dialogues: int,
+    *,
+    which: str = "sample",
+    layout: str = "turn",
+    mode: str | None = None,
     without: str | None = None,
     model: str = MODEL,
 ) -> BenchmarkRun:
@@ -231,23 +240,23 @@ def run_contestant(
     Args:
         name: ``wave``, ``reference``, ``stopped``, ``per-dialogue``, or ``llama-1`` or ``llama-2``
             (llama.cpp with one or two threads).
-        dialogues: The dialogues to answer.
+        dialogues: Number of dialogues.
+        which: ``sample``, ``longest`` or ``joined`` dialogues.
         layout: The prompt template: ``turn`` (the paper's), ``append``, or ``brief`` (that of
             the tuned model's training).
         mode: ``constrained`` or ``None``.
-        without: A mechanism of the wave engine to switch off: see :func:`switch_off`.
-        model: :data:`MODEL` or :data:`TUNED`.
+        without: A mechanism of the wave engine to switch off: see :func:`switched_off`.
+        model: :data:`MODEL` or :data:`TUNED`. A small run takes a tiny model, with a short prompt.
     """
     wait_passively()
-    options = switch_off(without)
-    named = load_registry()[model]
+    named, layout = (tiny_model(), "brief") if SMALL else (load_registry()[model], layout)
     assert named.decoding is not None
     decoding = named.decoding.model_copy(update={"mode": mode})
     entry = named.model_copy(update={"decoding": decoding, "prompt": layout})
     template = load_template(layout)
-    sessions = [Session(dialogue, template) for dialogue in dialogues]
+    sessions = [Session(dialogue, template) for dialogue in select_dialogues(dialogues, which)]
     predictions: list[Prediction] = []
-    with ExitStack() as stack:
+    with switched_off(without) as options, ExitStack() as stack:
         engine: Any
         local = None if name.startswith("llama-") else load_local(entry, options)
         if local is None:
@@ -285,12 +294,7 @@ def main() -> None:
     parser.add_argument("--without", choices=["waves", "prefix", "history", "forcing"])
     parser.add_argument("--model", choices=[MODEL, TUNED], default=MODEL)
     arguments = parser.parse_args()
-    joined = arguments.which == "joined"
-    dialogues = (
-        [long_dialogue()] if joined else select_dialogues(arguments.dialogues, arguments.which)
-    )
-    about = arguments.layout, arguments.mode, arguments.without, arguments.model
-    made = run_contestant(arguments.name, dialogues, *about)
+    made = run_contestant(**vars(arguments))
     json.dump(asdict(made), sys.stdout)
 
 

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from benchmarks.size import SMALL
+
 RESULTS: Final = Path(__file__).parent / "results"
 
 
@@ -56,12 +58,14 @@ def save(name: str, rows: Sequence[Row], load: float, caveat: str = "") -> bool:
         caveat: A limitation that readers of the numbers must know.
 
     Returns:
-        Whether all targets were met.
+        Whether all targets were met. A small run is printed only.
     """
     for row in rows:
         same = "" if row.same_answers is None else f"same answers {row.same_answers:.1%}"
         verdict = "yes" if row.met else "NO"
         print(f"{row.name:<66} {row.ratio:7.2f}   at least {row.target:g}: {verdict}   {same}")
+    if SMALL:
+        return True
     machine = {
         "processor": platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
