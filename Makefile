@@ -29,13 +29,14 @@ endif
 endif
 endif
 
-.PHONY: book test test-shipped test-hostile test-slurm test-labelstudio lint bench clean lock help
+.PHONY: book test test-shipped test-hostile test-benchmarks test-slurm test-labelstudio lint bench clean lock help
 
 help:
 	@echo "make book   build the report into book/_build/html (the first run installs what it needs)"
 	@echo "make test   run the tests"
 	@echo "make test-shipped   generate the shipped files again and compare them"
 	@echo "make test-hostile   test with damaged files, prompt injections and kills (CRADLE_HOSTILE_CASES=20000: longer)"
+	@echo "make test-benchmarks   run each benchmark on tiny data"
 	@echo "make test-slurm   run shards on a real local SLURM (needs slurm-wlm, munge and root)"
 	@echo "make test-labelstudio   annotate in a real Label Studio (installs 1 GB)"
 	@echo "make lint   check style and types"
@@ -55,6 +56,9 @@ test-shipped: .venv/.dev
 
 test-hostile: .venv/.dev
 	$(BIN)/python -m pytest -m hostile --numprocesses $(WORKERS) --dist loadfile
+
+test-benchmarks: .venv/.dev
+	$(BIN)/python -m benchmarks --small
 
 test-slurm: .venv/.dev
 	$(BIN)/python -m pytest -m slurm tests/extras/cluster
