@@ -15,14 +15,10 @@ from typing import Final
 from cradle_lib import labels
 from cradle_lib.corpus.dialogue import Corpus, Turn
 from cradle_lib.corpus.speakers import NAMED
-from cradle_lib.corpus.spellings import LONG_NAMES
+from cradle_lib.corpus.spellings import WRITTEN_OUT
 from cradle_lib.corpus.statistics import corpus_statistics
 from cradle_lib.published import published_label_counts, published_table
 
-_LABEL: Final = re.compile(
-    rf"(alert|{'|'.join([*labels.CRISIS_TYPES, *LONG_NAMES.values()])})_(ongoing|past)",
-    re.IGNORECASE,
-)
 # UTF-8 read as Windows-1252, and characters that a decoder could not read.
 _MOJIBAKE: Final = re.compile("â€|Ã[\x80-\xbf]|\ufffd")
 
@@ -104,7 +100,7 @@ def find_quirks(corpus: Corpus) -> list[str]:
             lambda t: t.continues and NAMED.match(t.text) is not None
         ),
         "rows without any text": where(lambda t: not t.text),
-        "texts with the name of a label": where(lambda t: _LABEL.search(t.text) is not None),
+        "texts with the name of a label": where(lambda t: WRITTEN_OUT.search(t.text) is not None),
         "texts that look wrongly decoded": where(lambda t: _MOJIBAKE.search(t.text) is not None),
         "labels on rows where no model is asked": where(lambda t: bool(t.mask) and not t.asked),
     }

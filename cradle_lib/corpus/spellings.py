@@ -33,6 +33,11 @@ SPELLINGS: Final = {
     "CA": ("child abuse", "childabuse", "child abuse endangerment"),
     "SHA": ("sexual harassment",),
 }
+#: The name of a label within a text.
+WRITTEN_OUT: Final = re.compile(
+    rf"(alert|{'|'.join([*labels.CRISIS_TYPES, *LONG_NAMES.values()])})_(ongoing|past)",
+    re.IGNORECASE,
+)
 _STATES: Final = {"ongoing": ("ongoing", "o"), "past": ("past", "p")}
 _WORD: Final = re.compile(r"[^\W_]+")
 _CAMEL_CASE: Final = re.compile("(?<=[a-z])(?=[A-Z])")
@@ -74,6 +79,12 @@ def spelled(name: str) -> str | None:
         The label as written in :data:`~cradle_lib.labels.LABELS`; ``None`` if there is none.
     """
     return _SPELLED.get(_words(name))
+
+
+def bit(name: str) -> int | None:
+    """Gives the bit of the label that is meant; ``None`` if there is none."""
+    label = spelled(name)
+    return None if label is None else labels.BITS[label]
 
 
 def resembles(name: str) -> bool:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cradle_lib import strict_json
@@ -64,48 +66,49 @@ def read_columns(path: Path, needed: Sequence[str], optional: Sequence[str] = ()
     except CorpusError as error:
         raise error.located(path) from None
     except UnicodeDecodeError as error:
-        problem = f"byte {error.start} is not UTF-8"
+        problem = f"{byte_place(error.object, error.start)} is not UTF-8"
         raise CorpusError(problem, path=path, hint="Save the file as UTF-8.") from None
     except OSError as error:
         raise CorpusError(f"can't be read ({error.strerror})", path=path) from None
 
 
 def read_csv(text: str, separator: str = ",") -> Columns:
-    """Reads the columns of a CSV file, as texts; blank lines are left out.
+    """Reads the columns of a CSV file, as texts; rows without any content are left out.
 
     The last line may lack its line break. A truncated file has an open quote or a row with too few
-    fields.
+    fields. A column without a name gets one from its position.
 
     Raises:
         CorpusError: If a quote is not closed, a row has more or fewer fields than the header, or a
             name occurs twice.
     """
-    import pandas as pd
-
     lines = io.StringIO(text, newline="")
+    allow_long_fields(text)
     try:
-        # Without a header pandas keeps equal names and refuses rows that are longer than the first.
-        # NaN marks short rows only, because `keep_default_na` is off. Only the engine `python`
-        # refuses text after a closing quote: a missing quote would join two rows.
-        cells = pd.read_csv(
-            lines, sep=separator, header=None, dtype=str, keep_default_na=False, engine="python"
-        )
-    except (ValueError, csv.Error) as error:
+        # Refuses text after a closing quote: a missing quote would join two rows.
+        records = [*csv.reader(lines, delimiter=separator, strict=True)]
+    except csv.Error as error:
         read = text[: lines.tell()]
         quote = read.count("\n", 0, read.rfind('"') + 1) + 1
-        # pandas counts records, of which each may have several lines.
-        problem = f"not a readable table: {error}".replace(" in line ", " in record ")
         hint = f"{_FIX_FIELDS} The last quote that was read is in line {quote}."
-        raise CorpusError(problem, hint=hint) from None
-    names = [str(name).strip() for name in cells.iloc[0]]
+        raise CorpusError(f"not a readable table: {error}", hint=hint) from None
+    header, *rows = [record for record in records if any(map(str.strip, record))] or [[]]
+    names = [name.strip() or f"column {place}" for place, name in enumerate(header, 1)]
     _require_distinct(names)
-    short = cells.isna().any(axis=1)
-    if short.any():
-        row = int(short.argmax())
-        expected = f"{len(names)} ({', '.join(names):.80})"
-        problem = f"the row has {cells.iloc[row].count()} fields, expected {expected}"
-        raise CorpusError(problem, row=row - 1, hint=_FIX_FIELDS)
-    return dict(zip(names, cells[1:].T.to_numpy().tolist(), strict=True))
+    if rows and all(len(row) == len(names) + 1 and not row[-1].strip() for row in rows):
+        rows = [row[:-1] for row in rows]  # Each row ends with a separator.
+    for number, row in enumerate(rows):
+        if len(row) != len(names):
+            expected = f"{len(names)} ({', '.join(names):.80})"
+            problem = f"the row has {len(row)} fields, expected {expected}"
+            raise CorpusError(problem, row=number, hint=_FIX_FIELDS)
+    cells = zip(*rows, strict=True) if rows else ([] for _ in names)
+    return {name: list(column) for name, column in zip(names, cells, strict=True)}
+
+
+def allow_long_fields(text: str) -> None:
+    """Raises the limit of a field, by default 131,072 characters, for all CSV of the process."""
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
 
 
 def parse_json(text: str) -> list[Any]:
@@ -144,20 +147,40 @@ def read_parquet(path: Path, wanted: Collection[str] | None = None) -> Columns:
     Raises:
         CorpusError: If the file is damaged, or a name occurs twice.
     """
+    # Not `read_table`: some versions add a column for a parent folder `NAME=VALUE`.
+    with _refusing_damage("parquet"), pq.ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        _require_distinct(names)
+        read = [name for name in names if wanted is None or name in wanted]
+        columns: Columns = file.read(columns=read).to_pydict()
+        return columns
+
+
+def read_arrow(path: Path) -> Columns:
+    """Reads the columns of an Arrow file, such as ``Dataset.save_to_disk`` writes.
+
+    Raises:
+        CorpusError: If the file is damaged, or a name occurs twice.
+    """
+    with _refusing_damage("Arrow"):
+        content = path.read_bytes()
+        is_file = content.startswith(b"ARROW1")
+        reader = pa.ipc.open_file(content) if is_file else pa.ipc.open_stream(content)
+        _require_distinct(reader.schema.names)
+        columns: Columns = reader.read_all().to_pydict()
+        return columns
+
+
+@contextmanager
+def _refusing_damage(kind: str) -> Iterator[None]:
     try:
-        # Not `read_table`: some versions add a column for a parent folder `NAME=VALUE`.
-        with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            _require_distinct(names)
-            read = [name for name in names if wanted is None or name in wanted]
-            columns: Columns = file.read(columns=read).to_pydict()
-            return columns
-    except (CorpusError, UnicodeDecodeError):
+        yield
+    except (CorpusError, UnicodeDecodeError, FileNotFoundError):
         raise
     except Exception as error:  # A damaged file makes pyarrow raise almost anything.
         reason = " ".join(str(error).split()) or type(error).__name__
-        problem = f"not a complete parquet file ({reason[:120]})"
-        raise CorpusError(problem, hint="Fetch it again.") from None
+        problem = f"not a complete {kind} file ({reason[:120]})"
+        raise CorpusError(problem, hint="Fetch or export it again.") from None
 
 
 def _require(needed: Sequence[str], found: Iterable[str], row: int | None = None) -> None:
@@ -172,6 +195,13 @@ def _require(needed: Sequence[str], found: Iterable[str], row: int | None = None
 def _require_distinct(names: Sequence[str]) -> None:
     if twice := sorted({name for name in names if name and names.count(name) > 1}):
         raise CorpusError(f"column {', '.join(twice)} appears twice", hint="Keep one of each.")
+
+
+def byte_place(content: bytes, start: int) -> str:
+    """Describes the position of a byte: its line and place in it, from 1, and its value."""
+    line = content.rfind(b"\n", 0, start)
+    number = content.count(b"\n", 0, start) + 1
+    return f"line {number:,}, byte {start - line} ({content[start : start + 1].hex()})"
 
 
 def brief(value: Any) -> str:

@@ -99,7 +99,7 @@ def test_a_truncated_file_is_refused_or_gives_complete_rows_only(tmp_path: Path,
         # An unquoted comma in the text would shift the fields and lose a label.
         (
             b"0,User: well,alert_ongoing,confirm_SH_ongoing\n",
-            "Expected 3 fields in record 2, saw 4",
+            "row 0: the row has 4 fields, expected 3",
         ),
         (b"0,User: a,none\n\n1,User: b\n", "row 1: the row has 2 fields, expected 3"),
         (b'0,"User: a\nb",none\n1,"User: c\nd"\n', "row 1: the row has 2 fields"),
@@ -172,7 +172,7 @@ def test_damaged_files_are_refused_in_one_line(tmp_path: Path) -> None:
         "absent.csv": ("no such file", None),
         "x.xlsx": ("unknown ending", b"x"),
         "head.csv": ("there are no rows", HEAD),
-        "latin.csv": ("byte .* is not UTF-8", HEAD + "0,User: né,none\n".encode("latin-1")),
+        "latin.csv": (r"line 2, byte 10 \(e9\) is", HEAD + "0,User: né,none\n".encode("latin-1")),
         "bytes.parquet": ("byte .* is not UTF-8", None),
         "cut.parquet": ("not a complete parquet", expected_corpus[: len(expected_corpus) // 2]),
         "columns.csv": ("column labels is missing; found turn_id, text", b"turn_id,text\n0,a\n"),

@@ -1,0 +1,60 @@
+"""Reads transcripts and exports of messengers, line by line."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Final
+
+import pandas as pd
+
+# Marks of direction, which messengers put around names and in front of their own notes.
+_MARKS: Final = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_DATE: Final = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
+_TIME: Final = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:\s?[ap]\.?\s?m\.?)?"
+# The start of a message: `12/03/24, 21:00 - `, `[12.03.24, 21:00:05] `, `[21:00, 12/03/2024] `.
+_STAMP: Final = re.compile(
+    rf"{_MARKS.pattern}*(\[(?:{_DATE},?\s)?{_TIME}\]|\[{_TIME},\s{_DATE}\]|{_DATE},?\s{_TIME}(?:\s?[-\u2013]|:)?)"
+    r"\s+(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_SENT: Final = re.compile(r"([^:\uff1a\n]{1,60})[:\uff1a](?!//)(.*)", re.DOTALL)
+# Texts of the messenger itself: a note, or a placeholder such as <Media omitted>.
+_NOTE: Final = re.compile(r"\s*(\u200e.*|<[^<>]*>\s*)", re.DOTALL)
+
+
+def lines_of(text: str) -> list[str]:
+    """Splits at line breaks; unlike ``splitlines``, not at U+2028 and similar characters."""
+    return re.split("\r\n|\r|\n", text)
+
+
+def is_export(text: str) -> bool:
+    """Whether one of the first three lines is the start of a message with its time."""
+    first = [line for line in lines_of(text[:10_000]) if line.strip()][:3]
+    return any(_STAMP.match(line) for line in first)
+
+
+def read_export(text: str, notes: Counter[str]) -> pd.DataFrame:
+    """Reads the export of a messenger, which is one dialogue.
+
+    A line without a time continues the message above, also after blank lines. Lines without a
+    sender, such as a note that somebody joined, are counted in ``notes``.
+
+    Returns:
+        The columns ``time``, ``speaker`` and ``text``, by the number of the line from 0.
+    """
+    messages: dict[int, list[str]] = {}
+    sent = None
+    for number, line in enumerate(lines_of(text)):
+        stamp = _STAMP.match(line)
+        if stamp is None and sent is not None:
+            messages[sent][2] += f"\n{line}"
+            continue
+        said = _SENT.match(stamp[2]) if stamp else None
+        sent = number if said else None
+        if stamp and said:
+            name = _MARKS.sub("", said[1]).strip(" ~\u202f")
+            messages[number] = [stamp[1], name, "" if _NOTE.fullmatch(said[2]) else said[2]]
+        elif line.strip():
+            notes["lines without a sender, left out"] += 1
+    return pd.DataFrame(messages.values(), [*messages], ["time", "speaker", "text"], dtype=object)
