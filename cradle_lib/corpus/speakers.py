@@ -12,9 +12,14 @@ _USUAL: Final = {
     "counselor counsellor clinician supporter helper volunteer operator responder",
 }
 #: Usual names, as :func:`key` spells them, with the role that they have.
-ROLES: Final = {name: role for role, names in _USUAL.items() for name in names.split()}
+ROLES: Final = {name: role for role, spaced in _USUAL.items() for name in spaced.split()}
 #: ``Name: text``: a line of a transcript, or the text of a table without a column for the speaker.
 NAMED: Final = re.compile(r"\A\s*([^\W\d_][^:\uff1a\n]{0,39})[:\uff1a](?!//)(.*)", re.DOTALL)
+
+
+def names(spaced: str) -> frozenset[str]:
+    """Makes a set of the names in a text with spaces between them."""
+    return frozenset(spaced.split())
 
 
 def key(name: object) -> str:

@@ -41,6 +41,33 @@ def test_a_file_is_converted_and_its_interpretation_is_printed(chat: Path, tmp_p
     assert "--user NAME" in str(refused.exception)
 
 
+@pytest.mark.parametrize(
+    ("content", "options", "expected"),
+    [
+        ("session,text\na,SH_past\n", ["--single"], 1),
+        ("id,post,code\na,Hi,SH_past\n", ["--single", "--text", "post", "--labels", "code"], 1),
+        ("id,post,code\na,Hi,SH_past\n", ["--single", "--text", "post", "--no-labels"], 1),
+        ("speaker,text,nr\nuser,a,2\nbot,b,1\n", ["--dialogue", "file", "--order", "nr"], 2),
+        ('session,text\na,User: a\na,"User: a\nBot: b"\n', ["--cumulative"], 2),
+        ('session,text\na,User: a\na,"User: a\nBot: b"\n', ["--no-cumulative"], 1),
+        ('{"a": [{"role": "user", "content": "b"}], "c": []}', ["--messages", "a"], 1),
+        ("session,text\na,Hi\n", ["--labels", "text", "--no-labels"], None),
+    ],
+)
+def test_options_decide(
+    content: str, options: list[str], expected: int | None, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "x.csv", tmp_path / "out.csv"
+    path = path.with_suffix(".json") if content.startswith("{") else path
+    path.write_text(content)
+    done = invoke("data", "convert", path, "--out", out, *options)
+    if expected is None:
+        assert "exclude each other" in str(done.exception)
+    else:
+        assert done.exit_code == 0, done.exception
+        assert len(load_corpus(out).turns) == expected
+
+
 def test_without_gold_labels_score_counts_the_predictions(chat: Path, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.csv"
     invoke("data", "convert", chat, "--out", corpus)

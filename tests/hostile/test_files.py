@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from cradle_lib.corpus import Corpus, load_corpus, read_release
+from cradle_lib.corpus import Corpus, convert, load_corpus, read_release
 from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import Outcome, load_predictions, load_registry, read_journal
 from cradle_lib.detection.run import run
@@ -63,6 +64,51 @@ def test_a_corpus_with_unexpected_values_is_read_or_refused(corpus: Corpus, tmp_
     for rng in cases("values"):
         path.write_bytes(as_json(altered(rows, rng)))
         attempt(lambda: read_release(path).to_frame())
+
+
+CHAT = {
+    "conversation_id": "c1",
+    "topic": ["bus"],
+    "messages": [
+        {"role": "user", "content": "Hi", "ts": "2024-03-12T21:00", "meta": {"mood": "calm"}},
+        {"role": "assistant", "content": [{"type": "text", "text": "Yes?"}], "ts": "2024-03-12T22"},
+        {"role": "user", "content": "I hurt", "ts": "2024-03-13", "labels": ["alert_past"]},
+    ],
+}
+TABLE = (
+    "Session;Turn;created_at;Speaker;Text;Labels\n"
+    'a;0;05/03/24 10:00;Patient;"Hi; there";none\n'
+    "a;1;05/03/24 10:01;Therapist;Yes?;\n"
+    "b;0;06/03/24 10:00;Patient;I hurt;Alert: past\n"
+)
+EXPORT = (
+    "12/03/24, 21:00 - Anna joined\n12/03/24, 21:00 - Patient: Hi\nthere\n\n"
+    "12/03/24, 21:01 - Therapist: Yes?\n[12.03.24, 21:02:05] Patient: <Media omitted>\n"
+)
+FORMS = {"x.jsonl": json.dumps(CHAT) + "\n", "x.csv": TABLE, "x.txt": EXPORT}
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("single", [False, True])
+def test_a_users_damaged_file_is_converted_or_refused(
+    name: str, single: bool, tmp_path: Path
+) -> None:
+    path, out = tmp_path / name, tmp_path / "out.csv"
+    for rng in cases(f"convert {name}"):
+        content = damaged(FORMS[name].encode(), rng)
+        if name == "x.jsonl" and rng.random() < 0.7:
+            content = as_json(altered([CHAT], rng))
+        path.write_bytes(content)
+        options: dict[str, Any] = {
+            "labels": rng.choice((None, "none", "meta.mood")),
+            "dialogue": rng.choice((None, "file")),
+            "order": rng.choice((None, "file", "reversed", "ts", "created_at")),
+            "cumulative": rng.choice((None, None, True, False)),
+            "leave_out": rng.choice(((), ("Anna",))),
+        }
+        found = attempt(lambda: convert(path, out, single=single, **options))  # noqa: B023
+        if found is not None:
+            assert load_corpus(out).fingerprint == found.corpus.fingerprint
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import command, err, out, print_json, print_table
 from cradle_lib.corpus.hub import release_file
-from cradle_lib.errors import printable
+from cradle_lib.errors import CradleError, printable
 
 app = typer.Typer(help="Check, convert and fetch corpora.", no_args_is_help=True)
 
@@ -73,8 +73,8 @@ def convert(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Chat messages, a table with a speaker column, or a transcript (Name: text, blank "
-            "lines between dialogues).",
+            help="Chat messages, a table with a speaker column, a messenger's export, a transcript "
+            "(Name: text, blank lines between dialogues), or a folder of transcripts.",
         ),
     ],
     target: Annotated[Path, typer.Option("--out", help="File to write, .csv or .parquet.")] = Path(
@@ -96,8 +96,26 @@ def convert(
         str | None,
         typer.Option(help="Column with the dialogue's id, or `file` for one dialogue."),
     ] = None,
-    labels: Annotated[
-        str | None, typer.Option(help="Column with labels, or `none` to ignore labels.")
+    labels: Annotated[str | None, typer.Option(help="Column with labels.")] = None,
+    no_labels: Annotated[bool, typer.Option("--no-labels", help="Leave labels out.")] = False,
+    messages: Annotated[
+        str | None, typer.Option(help="Field with the list of messages, if there are several.")
+    ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that orders the messages, `file` for the order of the file, or `reversed`."
+        ),
+    ] = None,
+    single: Annotated[
+        bool, typer.Option("--single", help="Each row is one text of a User, such as a post.")
+    ] = False,
+    cumulative: Annotated[
+        bool | None,
+        typer.Option(
+            "--cumulative/--no-cumulative",
+            help="Whether each row repeats the turns before it, so that only what is new counts.",
+        ),
     ] = None,
     encoding: Annotated[
         str | None, typer.Option(help="Encoding of the file, such as windows-1252 or utf-16-le.")
@@ -110,8 +128,10 @@ def convert(
     """Convert dialogues in another form into the release's format.
 
     Prints how the file was understood. A file is refused if speakers could be swapped or a label
-    lost; the message names the option to use.
+    lost or moved; the message names the options to use.
     """
+    if labels and no_labels:
+        raise CradleError("--labels and --no-labels exclude each other.")
     found = corpora.convert(
         path,
         target,
@@ -121,12 +141,18 @@ def convert(
         speaker=speaker,
         text=text,
         dialogue=dialogue,
-        labels=labels,
+        labels="none" if no_labels else labels,
+        messages=messages,
+        order=order,
+        single=single,
+        cumulative=cumulative,
         encoding=encoding,
         consecutive=consecutive,
     )
     rows = [{"found": name, "as": printable(phrase)} for name, phrase in found.understood.items()]
     print_table(rows, path.name)
+    for quirk in corpora.find_quirks(found.corpus):
+        out.print(f"Worth a look: {quirk}.")
     out.print(f"Written to {paths.shown(target)}.")
     out.print(f"Next: {command('infer', '--model', 'keyword', '--corpus', str(target))}")
 

@@ -1,0 +1,138 @@
+"""Recognises files in which a row has several turns or repeats those before it.
+
+Questions for a model are often stored like this: each has the conversation so far, as a list of
+messages or as one text. Of each row, only what is new is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from cradle_lib.corpus.speakers import NAMED, ROLES, key
+from cradle_lib.corpus.transcripts import lines_of
+from cradle_lib.errors import CorpusError
+
+# The share of dialogues that are the beginning of another, or of texts with several turns, and of
+# rows with the text of the row above, from which on a file repeats turns.
+_DIALOGUES: Final = 0.25
+_ROWS: Final = 0.5
+# A shorter line is no evidence, because people repeat it.
+_SHORTEST: Final = 8
+_DECIDE: Final = (
+    "--cumulative separates the turns and keeps what is new in each row; --no-cumulative keeps all "
+    "rows as they are."
+)
+
+
+def refuse_repeats(rows: pd.DataFrame) -> None:
+    """Refuses dialogues that begin other dialogues, and texts that contain those before them.
+
+    Args:
+        rows: The messages in order, with the columns ``dialogue``, ``key`` and ``text``.
+    """
+    states = _states(rows)
+    last = (rows["dialogue"] != rows["dialogue"].shift(-1)).tolist()
+    inner = {state for state, ends in zip(states, last, strict=True) if not ends}
+    ends = [state for state, end in zip(states, last, strict=True) if end]
+    repeated = sum(state in inner for state in ends)
+    if repeated > _DIALOGUES * len(ends):
+        problem = f"{repeated:,} of {len(ends):,} dialogues are the beginning of another one"
+        raise CorpusError(problem, hint=_DECIDE)
+    several = sum(map(_has_several_turns, rows["text"]))
+    if several > _DIALOGUES * len(rows):
+        problem = f"{several:,} of {len(rows):,} texts have turns of both speakers"
+        raise CorpusError(problem, hint=_DECIDE)
+    pairs = [*_pairs(rows)]
+    grown = sum(_repeats(one, other) or _repeats(other, one) for one, other in pairs)
+    if grown > _ROWS * len(pairs):
+        problem = f"{grown:,} of {len(pairs):,} rows repeat the text of the row before"
+        raise CorpusError(problem, hint=_DECIDE)
+
+
+def longest_dialogues(rows: pd.DataFrame) -> pd.DataFrame:
+    """Leaves out dialogues that are the beginning of another one.
+
+    The labels of a dialogue that is left out belong to the last of its messages.
+    """
+    states = pd.Series(_states(rows), rows.index)
+    last = rows["dialogue"] != rows["dialogue"].shift(-1)
+    masks: dict[int, int] = {}
+    for state, mask in zip(states[last], rows["mask"][last], strict=True):
+        masks[state] = masks.get(state, 0) | mask
+    complete = last & ~states.isin({*states[~last]}) & ~states.where(last).duplicated()
+    rows = rows.assign(
+        mask=[m | masks.get(s, 0) for s, m in zip(states, rows["mask"], strict=True)]
+    )
+    return rows[rows["dialogue"].isin(rows["dialogue"][complete])]
+
+
+def starts_of_dialogues(texts: Sequence[str]) -> list[bool]:
+    """Says for each text whether it does not begin with the one before, and starts a dialogue."""
+    return [n == 0 or not text.startswith(texts[n - 1]) for n, text in enumerate(texts)]
+
+
+def new_parts(
+    rows: pd.DataFrame, split: Callable[[str, str], list[tuple[str, str]]]
+) -> pd.DataFrame:
+    """Keeps what each row adds to the one before in its dialogue.
+
+    Args:
+        rows: The messages in order.
+        split: Splits a text, of which the speaker is known, into speakers and what they say.
+
+    Returns:
+        The messages; the labels of a row are those of its last message.
+
+    Raises:
+        CorpusError: If a text does not begin with the text before.
+    """
+    found: list[dict[Any, Any]] = []
+    before = None
+    for row in rows.to_dict("records"):
+        text = row["text"]
+        if before is not None and before["dialogue"] == row["dialogue"]:
+            if not text.startswith(before["text"]):
+                problem = "the text does not begin with the text of the row before"
+                raise CorpusError(problem, row=row["row"], hint=_DECIDE)
+            text = text[len(before["text"]) :].strip()
+        parts = split(row["speaker"], text)
+        masks = [0] * (len(parts) - 1) + [row["mask"]]
+        found += [
+            row | {"speaker": speaker, "text": said, "mask": mask}
+            for (speaker, said), mask in zip(parts, masks, strict=True)
+        ]
+        before = row
+    return pd.DataFrame(found)
+
+
+def _states(rows: pd.DataFrame) -> list[int]:
+    """Gives a number for each message, which is equal for equal beginnings of a dialogue."""
+    found: list[int] = []
+    before = None
+    for dialogue, speaker, text in zip(rows["dialogue"], rows["key"], rows["text"], strict=True):
+        found.append(hash((found[-1] if dialogue == before else 0, speaker, text)))
+        before = dialogue
+    return found
+
+
+def _pairs(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Yields each text with the next one in its dialogue."""
+    same = rows["dialogue"] == rows["dialogue"].shift(-1)
+    for one, other, together in zip(rows["text"], rows["text"].shift(-1), same, strict=True):
+        if together and one and other:
+            yield one, other
+
+
+def _has_several_turns(text: str) -> bool:
+    named = filter(None, map(NAMED.match, lines_of(text)))
+    return len({ROLES.get(key(name[1])) for name in named} - {None}) > 1
+
+
+def _repeats(one: str, other: str) -> bool:
+    """Whether the second text repeats the first one, or at least its last line."""
+    last = one.rstrip().rpartition("\n")[2].strip()
+    repeats = other.startswith(one) or (len(last) >= _SHORTEST and last in other)
+    return repeats and len(other) > len(one)

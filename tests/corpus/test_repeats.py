@@ -1,0 +1,111 @@
+"""Files whose rows repeat the turns before them, and rows with several turns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cradle_lib.corpus import convert
+from cradle_lib.errors import CorpusError
+from cradle_lib.labels import format_mask
+
+# Two dialogues: speaker, text and label of each turn.
+Turn = tuple[str, str, str]
+DIALOGUES: list[list[Turn]] = [
+    [
+        ("User", "I can't sleep.", "none"),
+        ("Listener", "Since when?", "none"),
+        ("User", "Since my uncle moved in.", "alert_ongoing"),
+        ("Listener", "Tell me.", "none"),
+        ("User", "He hits us.", "confirm_CA_ongoing"),
+    ],
+    [("User", "Hello", "none"), ("Listener", "Hi", "none"), ("User", "The bus?", "none")],
+]
+# One row for each user turn, with the turns until then.
+ROWS = [turns[:n] for turns in DIALOGUES for n in range(1, len(turns) + 1, 2)]
+NAMES = {"User": "Human", "Listener": "AI"}
+
+
+def lists(rows: list[list[Turn]], **about: Any) -> str:
+    items = [
+        {
+            "messages": [{"role": NAMES[who], "content": text} for who, text, _ in turns],
+            "label": turns[-1][2],
+        }
+        | about
+        for turns in rows
+    ]
+    return "\n".join(map(json.dumps, items))
+
+
+def texts(rows: list[list[Turn]], head: str, first: list[str], *, named: bool = True) -> str:
+    """A table with the conversation so far in one cell, with or without names."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    writer.writerow([*head.split(","), "text", "label"])
+    for cells, turns in zip(first, rows, strict=True):
+        said = [f"{NAMES[who]}: {text}" if named else text for who, text, _ in turns]
+        writer.writerow([*cells.split(","), "\n".join(said), turns[-1][2]])
+    return out.getvalue()
+
+
+def read(content: str, folder: Path, **options: Any) -> list[list[Turn]]:
+    path = folder / ("x.jsonl" if content.startswith("{") else "x.csv")
+    path.write_text(content, newline="")
+    corpus = convert(path, **options).corpus
+    return [[(t.speaker, t.text, format_mask(t.mask)) for t in d.turns] for d in corpus]
+
+
+IDS = ["c0", "c0", "c0", "c1", "c1"]
+FORMS = {
+    "lists": lists(ROWS),
+    "lists, longest first": lists(ROWS[::-1]),
+    "lists of one conversation id": lists(ROWS[:3], conversation_id="c"),
+    "texts": texts(ROWS, "conversation_id", IDS),
+    "texts with an id for each row": texts(ROWS, "conversation_id", [*"abcde"]),
+    "texts without an id": texts(ROWS, "number", [*"12345"]),
+    "texts with a speaker": texts(ROWS, "session,role", [f"{name},Human" for name in IDS]),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_repeated_turns_are_refused_or_read_once(name: str, tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"--cumulative .*--no-cumulative"):
+        read(FORMS[name], tmp_path, labels="none")
+    found = read(FORMS[name], tmp_path, cumulative=True)
+    expected = DIALOGUES[:1] if "one" in name else DIALOGUES
+    assert found == (expected[::-1] if "first" in name else expected)
+
+
+def test_rows_without_names_keep_only_new_text(tmp_path: Path) -> None:
+    said = [[turn for turn in turns if turn[0] == "User"] for turns in DIALOGUES]
+    rows = [turns[:n] for turns in said for n in range(1, len(turns) + 1)]
+    content = texts(rows, "session,role", [f"{name},Human" for name in IDS], named=False)
+    with pytest.raises(CorpusError, match="3 of 3 rows repeat the text"):
+        read(content, tmp_path)
+    assert read(content, tmp_path, cumulative=True, consecutive="turns") == said
+    unsorted = texts(rows[::-1], "session,role", [f"{n},Human" for n in IDS[::-1]], named=False)
+    for options in ({}, {"cumulative": True}):
+        with pytest.raises(CorpusError, match="the row before"):
+            read(unsorted, tmp_path, **options)
+
+
+def test_a_conversation_in_each_cell_is_split(tmp_path: Path) -> None:
+    content = texts(DIALOGUES, "conversation_id", ["a", "b"])
+    with pytest.raises(CorpusError, match="2 of 2 texts have turns of both speakers"):
+        read(content, tmp_path)
+    assert [len(turns) for turns in read(content, tmp_path, cumulative=True)] == [5, 3]
+
+
+def test_a_common_greeting_is_no_repetition(tmp_path: Path) -> None:
+    hello = ("User", "Hello", "none")
+    rows = [[hello], *([hello, ("Listener", f"Hi {n}", "none")] for n in range(4))]
+    content = lists(rows)
+    assert read(content, tmp_path, labels="none") == rows
+    assert read(content, tmp_path, cumulative=True) == rows[1:]
+    assert len(read(lists(ROWS), tmp_path, cumulative=False, labels="none")) == len(ROWS)
