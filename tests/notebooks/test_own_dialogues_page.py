@@ -10,8 +10,10 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
+from cradle_lib.corpus.release import read_mask
 from cradle_lib.display.explorer.explorer import Explorer
 from cradle_lib.display.table import Table
+from cradle_lib.labels import format_mask
 
 from ..cli.in_process import invoke
 from .test_notebooks import show
@@ -24,12 +26,31 @@ SECTIONS = {
 }
 
 
+def test_the_spellings_of_labels_in_the_guide_are_read() -> None:
+    table = PAGE.partition("| label | may also be written |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| (`\w+`|no label) \| (.*) \|$", table, re.MULTILINE)
+    assert len(rows) == 9
+    for label, others in rows:
+        for other in re.findall(r"[*`]([^*`]+)[*`]", others):
+            if other != "passive":
+                assert format_mask(read_mask(other)) == label.strip("`").replace("no label", "none")
+
+
 def words(line: str) -> list[str]:
     return line.split()
 
 
-def test_the_guide_has_three_examples() -> None:
-    assert list(SECTIONS) == ["Chat messages", "A table with a speaker column", "A transcript"]
+LABELLED = ("A table with a speaker column", "Single texts")
+
+
+def test_the_guide_has_five_examples() -> None:
+    assert list(SECTIONS) == [
+        "Chat messages",
+        "A table with a speaker column",
+        "A transcript",
+        "An export of a messenger",
+        "Single texts",
+    ]
 
 
 @pytest.mark.parametrize("title", SECTIONS)
@@ -59,7 +80,7 @@ def test_an_example_runs_as_printed(
     corpus = lines[0].split()[lines[0].split().index("--out") + 1]
     assert build == f"CRADLE_TEXT=1 CRADLE_CORPUS={corpus} make book"
     labelled = bool(load_corpus(corpus).gold.any())
-    assert labelled is (title == "A table with a speaker column")
+    assert labelled is (title in LABELLED)
     assert ("nothing to score against" in output) is not labelled
     values = {"corpus": str(tmp_path / corpus), "models": ["keyword"], "text": True, "draws": 20}
     [explorer] = [i for i in show("explore", values) if isinstance(i, Explorer)]
