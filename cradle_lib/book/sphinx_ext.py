@@ -79,7 +79,7 @@ def bring_up_to_date(app: Sphinx, config: Config) -> None:
     except CradleError as error:
         _say(str(error))
         raise SystemExit(1) from None
-    _log.info("[book] %d pages executed, %d up to date", len(done.executed), len(done.fresh))
+    _log.info("[book] %d pages executed, %d up to date", len({*done.executed}), len(done.fresh))
 
 
 def _end(*_: object) -> NoReturn:
