@@ -11,7 +11,6 @@ import multiprocessing
 import os
 import signal
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -112,7 +111,7 @@ class _Build:
                         continue
                     self.report(f"executing {page.name} ({reason})")
                     job = Job(self.project, page, found, scratch)
-                    with _ignoring_interrupts():
+                    with _deferred_interrupts():
                         running[pool.submit(execute, job)] = job
             if not running:
                 return
@@ -135,28 +134,32 @@ def _workers() -> Iterator[ProcessPoolExecutor]:
     """Makes a pool whose processes end immediately if this one is interrupted or killed."""
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
+    others = multiprocessing.active_children()
     # Processes start when pages are submitted.
     pool = ProcessPoolExecutor(_WORKERS, mp_context=spawn, initializer=obey, initargs=(theirs,))
     try:
         yield pool
     except BaseException:
-        ours.close()
+        for worker in multiprocessing.active_children():
+            if worker not in others:
+                worker.terminate()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+        ours.close()
 
 
 @contextmanager
-def _ignoring_interrupts() -> Iterator[None]:
-    """Processes that start meanwhile ignore Ctrl-C, which this process handles for all."""
-    if threading.current_thread() is not threading.main_thread():
+def _deferred_interrupts() -> Iterator[None]:
+    """Delays Ctrl-C: processes that start meanwhile never see it, and this one does afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def short_folder() -> tempfile.TemporaryDirectory[str]:

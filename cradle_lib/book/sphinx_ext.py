@@ -66,8 +66,6 @@ def bring_up_to_date(app: Sphinx, config: Config) -> None:
     through Sphinx and Jupyter Book, which wrap any other exception in a long traceback.
     """
     project = Project(Path(app.srcdir).parent)
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, _end)
     try:
         lines = read_yaml(project.root / "data" / "help_lines.yml", RootModel[dict[str, Any]])
         config.html_context["help_lines"] = lines.root
@@ -194,6 +192,8 @@ class HelpLinesDirective(SphinxDirective):
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Registers the extension with Sphinx."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _end)
     app.connect("config-inited", bring_up_to_date, priority=_BEFORE_TOC)
     app.connect("env-get-outdated", all_pages_if_any_changed)
     app.connect("doctree-read", add_keywords)

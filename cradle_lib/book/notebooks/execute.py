@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
 import tempfile
 import threading
@@ -62,7 +63,14 @@ class _Fault:
 
 
 def obey(builder: Connection) -> None:
-    """Ends this worker when the building process closes its end of a pipe, or is gone."""
+    """Ends this worker when the building process, which has the other end of a pipe, is gone.
+
+    The worker ignores Ctrl-C, which that process handles.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        # Blocked since the start of this process. The kernels must not inherit this.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     def wait() -> None:
         with suppress(EOFError, OSError):
