@@ -38,7 +38,8 @@ class CradleError(Exception):
         places = [str(path)] if path else []
         places += [] if row is None else [f"row {row}"]
         message = f"{', '.join(places)}: {problem}" if places else problem
-        super().__init__(printable(f"{message.rstrip('.')}. {hint}" if hint else message))
+        end = "" if message.endswith("?") else "."
+        super().__init__(printable(f"{message.rstrip('.')}{end} {hint}" if hint else message))
 
     def located(self, path: str | Path | None = None, row: int | None = None) -> Self:
         """Copies the error with a path or row added."""

@@ -19,7 +19,7 @@ from cradle_lib.errors import CorpusError
 #: Start of the name of a column with a field of the dialogue, not of the message.
 ABOUT: Final = "dialogue."
 TEXT_NAMES: Final = names("text content value utterance message body msg")
-SPEAKER_NAMES: Final = names("speaker role from author sender who")
+SPEAKER_NAMES: Final = names("speaker role from author sender sender_name username who")
 # The first group with a column is used. `id` is often the id of the message.
 _DIALOGUE: Final = tuple(
     names(group)

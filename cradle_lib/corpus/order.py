@@ -28,9 +28,9 @@ TURN_NAMES: Final = names(
     "utterance_id"
 )
 _ORDER_NAMES: Final = TURN_NAMES | names(
-    "index idx position seq sequence time timestamp ts date datetime date_time created_at created "
-    "create_time created_time created_utc sent_at sent time_stamp message_time "
-    "date_unixtime"
+    "index idx position seq sequence time timestamp timestamp_ms time_stamp ts date datetime "
+    "date_time date_unixtime created_at created create_time created_time created_utc sent_at sent "
+    "message_time"
 )
 _PARENT_NAMES: Final = names(
     "parent_id parent parent_message_id parent_uuid reply_to reply_to_id reply_to_message_id "

@@ -94,8 +94,12 @@ def resembles(name: str) -> bool:
 
 
 def split(text: str) -> list[str]:
-    """Splits labels at ``;``, ``,``, ``|`` and line breaks, without brackets and quotes."""
-    return [name.strip(" \t'\"") for name in re.split("[;,|\n]", text.strip(" \t[]"))]
+    """Splits labels at ``;``, ``,``, ``|`` and line breaks, without brackets and quotes.
+
+    In a list that NumPy printed, there is only a space between quotes.
+    """
+    names = re.split(r"[;,|\n]|(?<=')\s+(?=')", text.strip(" \t[]"))
+    return [name.strip(" \t'\"") for name in names]
 
 
 @lru_cache(maxsize=1 << 12)

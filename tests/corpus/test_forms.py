@@ -96,6 +96,19 @@ def test_a_json_export_with_service_messages_and_marked_words(tmp_path: Path) ->
     assert found.understood["left out or joined"] == "messages without text, left out: 1"
 
 
+def test_a_json_export_with_the_newest_message_first(tmp_path: Path) -> None:
+    sent = [("Ben", "Hello", 1710277262000), ("Anna", "Hi", 1710277261000)]
+    chat = {
+        "participants": [{"name": "Anna"}, {"name": "Ben"}],
+        "messages": [
+            dict(zip(("sender_name", "content", "timestamp_ms"), m, strict=True)) for m in sent
+        ],
+    }
+    (tmp_path / "message_1.json").write_text(json.dumps(chat))
+    found = convert(tmp_path / "message_1.json", user=["Anna"])
+    assert said(found.corpus) == [[("User", "Hi"), ("Listener", "Hello")]]
+
+
 def test_each_text_file_of_a_folder_is_a_dialogue(tmp_path: Path) -> None:
     folder = tmp_path / "interviews"
     folder.mkdir()

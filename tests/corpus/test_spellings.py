@@ -23,6 +23,7 @@ from cradle_lib.labels import LABELS, format_mask
         ("childabuse_endangerment_ongoing", "confirm_CA_ongoing"),
         ("rape_past | sexualharassment_ongoing", "confirm_SHA_ongoing; confirm_RA_past"),
         ("['Alert past', 'domestic violence, past']", None),
+        ("['alert_past' 'SH_past']", "alert_past; confirm_SH_past"),
         ("no_crisis", "none"),
         ("None", "none"),
         # Incomplete, negated or unknown labels are never guessed.
