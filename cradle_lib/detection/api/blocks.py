@@ -48,11 +48,12 @@ _SENTENCES: Final = [
         (r"\b(?:code|type|reason|status|finish_?reason)[\"']*\s*[:=]\s*[\"']content_?filter",),
     )
 ]
-# An account that is blocked, or a condition of its owner, is another error.
+# An account that is blocked, or a condition that its owner has to meet, is another error.
 _ACCOUNT: Final = re.compile(
-    r"\b(?:account|organi[sz]ation|api key|workspace|subscription|tenant|your access)\b[^.]{0,30}"
-    r"\b(?:flagged|blocked|suspended|disabled|terminated|banned|deactivated|restricted|revoked"
-    r"|violat\w+)\b|\b(?:until|unless) you\b|\bmust (?:accept|agree|be verified)\b"
+    r"\b(?:account|organi[sz]ation|api key|workspace|subscription|tenant|team|your access)\b"
+    r"[^.]{0,20}\b(?:has been|have been|was|were|is|are) (?:\w+ )?(?:flagged|blocked|suspended"
+    r"|disabled|terminated|banned|deactivated|restricted|revoked)\b"
+    r"|\b(?:until|unless) you\b|\bmust (?:accept|agree|be verified)\b"
 )
 # Statuses whose sentences are about the key, the account, the model, or the service's load.
 _OTHERS: Final = frozenset({401, 402, 404, 408, 425, 429, 503, 529})

@@ -47,7 +47,8 @@ _NAMED: Final[Mapping[int, str]] = {
     404: "not_found model_not_found",
     429: "rate_limit rate_limit_exceeded rate_limited resource_exhausted too_many_requests "
     "requests tokens quota_exceeded throttling",
-    503: "service_unavailable unavailable engine_overloaded model_overloaded overloaded",
+    503: "service_unavailable unavailable engine_overloaded model_overloaded server_overloaded "
+    "overloaded server_busy slow_down service_tier_capacity_exceeded",
 }
 # Fields with the name or the number of an error; AWS uses ``__type``.
 _NAMES: Final = ("code", "status", "status_code", "type", "__type")

@@ -46,7 +46,8 @@ BLOCKED: list[tuple[int, Any]] = [
       "potentially violating our usage policy.")),
     (400, coded(code="invalid_prompt", message="Invalid prompt: we've limited access to this "
       "content for safety reasons.")),
-    (400, coded(message="Your request was rejected as a result of our safety system.")),
+    (400, coded(message="Your request was rejected as a result of our safety system. Further "
+      "requests may lead to your account being suspended.")),
     (403, {"code": "The caller does not have permission to execute the specified operation",
       "error": "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_SELF_HARM"}),
     (400, {"type": "error", "error": {"type": "invalid_request_error", "message": ANTHROPIC}}),
@@ -77,6 +78,8 @@ NOT_BLOCKED: list[tuple[int, Any, str]] = [
     (403, coded(message="Your access was terminated due to violation of our policies."), "stop"),
     (403, coded(message="Your organization has been blocked because its content violates our "
       "usage policies."), "stop"),
+    (403, coded(message="Your account has been suspended. Content that you sent violated our usage "
+      "policies."), "stop"),
     (403, coded(message="Requests are blocked until you accept the usage policy."), "stop"),
     (403, {"code": "The caller does not have permission to execute the specified operation",
       "error": "Team is not authorized to perform this action"}, "stop"),
@@ -154,6 +157,6 @@ def test_blocked_dialogues_do_not_stop_a_run_and_are_not_asked_again(
         outcomes = [one.outcome for one in read_journal(path)[1]]
         assert outcomes == [Outcome.REFUSED] * 16 + [Outcome.OK] * 4
         assert service.calls[name] == 20
-    denied = service.add(lambda n: as_json(NOT_BLOCKED[4][1], 403))
+    denied = service.add(lambda n: as_json(NOT_BLOCKED[5][1], 403))
     with pytest.raises(EngineError, match=r"the key may not use this model \(HTTP 403\)"):
         ask(make_model(engine, f"{service.url}/{denied}"))

@@ -9,13 +9,23 @@ from typing import Any
 import pytest
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Outcome, Session, read_journal, resolve
+from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal, resolve
 from cradle_lib.detection.run import run
 from cradle_lib.errors import EngineError, RegistryError
 
 from ...extras.cluster.gated_server import MODEL, GatedServer
 from .fault_server import FaultServer, Reply, as_json, chat
-from .services import GOOD, SDKS, TEMPLATE, ask, joined_text, long_corpus, make_model, make_remote
+from .services import (
+    GOOD,
+    SDKS,
+    TEMPLATE,
+    ask,
+    joined_text,
+    long_corpus,
+    make_model,
+    make_remote,
+    sessions,
+)
 
 pytestmark = pytest.mark.usefixtures("api")
 
@@ -141,13 +151,16 @@ def test_a_refused_name_of_the_limit_is_replaced_once_and_recorded(
 def test_a_name_is_replaced_only_once_and_only_if_it_is_not_supported(service: FaultServer) -> None:
     both = f"{OPENAI}tokens' instead. Use 'max_tokens' instead."
     for text, calls in (
-        (both, 2),
-        ("'max_tokens' or 'max_completion_tokens' is too large: 9000 > 4096 - 500.", 1),
-        ("Unsupported parameter: 'temperature' is not supported with this model.", 1),
+        (both, 3),
+        ("'max_tokens' or 'max_completion_tokens' is too large: 9000 > 4096 - 500.", 2),
+        ("Unsupported parameter: 'temperature' is not supported with this model.", 2),
     ):
         name = service.add(lambda n, text=text: as_json({"error": {"message": text}}, 400))
-        found = ask(make_model("openai", f"{service.url}/{name}"))
-        assert (found.outcome, service.calls[name]) == (Outcome.FAILED, calls)
+        found: list[Prediction] = []
+        remote = make_remote(make_model("openai", f"{service.url}/{name}"))
+        remote.answer_all(sessions(long_corpus(1, 2)), found.append)
+        assert [one.outcome for one in found] == [Outcome.FAILED] * 2
+        assert service.calls[name] == calls
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])

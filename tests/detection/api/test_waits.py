@@ -88,7 +88,7 @@ BUSY: list[Reply] = [
 
 
 class Limited:
-    """A run of four questions with a service that replies with an error for some seconds."""
+    """A run over one dialogue, with a service that replies with an error for some seconds."""
 
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, busy: Reply, seconds: float, **options: Any
@@ -102,7 +102,7 @@ class Limited:
         self.service = FakeService(monkeypatch, handler)
         remote = make_remote(make_model("openai", NOWHERE), None, **options)
         try:
-            self.service.run_engine(remote, sessions(long_corpus(2, 2)), self.made.append)
+            self.service.run_engine(remote, sessions(long_corpus(1, 4)), self.made.append)
         except EngineError as found:
             self.error = str(found)
 
