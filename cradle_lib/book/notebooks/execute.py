@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
 # Without -P, files in the folder of the notebooks could replace modules of the kernel.
 _KERNEL: Final = ("-P", "-m", "cradle_lib.book.notebooks.kernel", "--log-level=CRITICAL")
+# Seconds: a busy machine may need minutes. A kernel that died is noticed before.
+_PATIENCE: Final = 600
 # The system's limit for the path of a socket is 103 bytes on macOS and 107 on Linux.
 _LONGEST_SOCKET: Final = 103
 
@@ -118,6 +120,10 @@ def _run(notebook: Any, job: Job, folder: Path) -> _Fault | None:
         on_cell_start=lambda cell, cell_index: started.append(cell_index),
         # Even if a tag allows errors.
         force_raise_errors=True,
+        # Otherwise a cell whose outputs come late would lose them without an error.
+        raise_on_iopub_timeout=True,
+        iopub_timeout=_PATIENCE,
+        startup_timeout=_PATIENCE,
     )
     try:
         client.execute(env=_environment(job, folder))
