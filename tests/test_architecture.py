@@ -52,7 +52,7 @@ BUDGETS = {
         "detection": 3_200,
         "scoring": 1_800,
         "display": 1_150,
-        "book": 750,
+        "book": 1_050,
         "cli": 900,
     },
     "cradle_extras": {

@@ -58,6 +58,22 @@ def test_runs_with_the_same_labels_are_one_system(systems: list[Predictions]) ->
     assert len(distinct_runs([systems[0], part])) == 2
 
 
+def test_the_leaderboard_describes_the_systems_that_it_shows(
+    systems: list[Predictions], corpus: Corpus
+) -> None:
+    plain, adapted, *others = systems
+    settings = {"weights": "base + adapter", "decoding": {"mode": "constrained"}}
+    record = adapted.record.model_copy(update=settings)
+    adapted = replace(adapted, masks=others[0].masks & 1, record=record)
+
+    shown = show_page("results", {"draws": 20}, corpus, [plain, adapted, *others])
+
+    [table] = [item.frame for item in shown if isinstance(item, Table) and "method" in item.frame]
+    assert [*table["system"]] == ["Small, tuned", "Small, tuned, wide", "Half", "None"]
+    assert "with an adapter; can only give valid answers" in table["method"][1]
+    assert "adapter" not in table["method"][0]
+
+
 @pytest.mark.parametrize("page", ["results", "timing"])
 def test_equal_systems_share_a_row(page: str, systems: list[Predictions], corpus: Corpus) -> None:
     shown = show_page(page, {"draws": 20}, corpus, systems)
