@@ -92,6 +92,9 @@ class Record(BaseModel):
             version if it declares one.
         source: Source code of that function.
         proxy: Proxy of the requests, if the environment sets one.
+        fallback: Why another engine than ``engine`` gave the answers: the wave engine asks one
+            question at a time, like the reference engine, where it can't compute the same as the
+            model's own forward pass.
         max_cost: Cost limit in dollars over all starts of the run; ``None`` for no limit.
     """
 
@@ -126,6 +129,7 @@ class Record(BaseModel):
     code: str | None = None
     source: str | None = None
     proxy: str | None = None
+    fallback: str | None = None
     max_cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
     @classmethod

@@ -161,6 +161,8 @@ class Engine(ABC):
         tokenizer: Source of the tokenizer and chat template, if it is not the weights.
         date: Date that its chat template prints; set before the first question if the template
             prints one.
+        fallback: Why another engine gives the answers; set before the first answer. A run that
+            is resumed sets it to the reason of the earlier start, so that the same engine goes on.
     """
 
     kind: ClassVar[Literal["baseline", "local", "service"]] = "local"
@@ -171,6 +173,7 @@ class Engine(ABC):
     revision: str | None = None
     tokenizer: str | None = None
     date: str | None = None
+    fallback: str | None = None
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:

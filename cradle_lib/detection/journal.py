@@ -5,9 +5,10 @@ answer is written immediately, so that a killed process loses only unfinished ca
 synced to disk at most once a second, and at the end. An incomplete last line is dropped on resume.
 If a turn occurs twice, the later line counts.
 
-A run that is resumed with another commit or another version of the corpus writes a further header;
-the last header counts. Other settings are refused, unless every question failed, for instance
-because of a mistyped name: the journal then starts over.
+A run that is resumed with another commit or another version of the corpus writes a further header,
+and so does a run whose engine falls back on another one; the last header counts. Other settings are
+refused, unless every question failed, for instance because of a mistyped name: the journal then
+starts over.
 
 A journal is a text file that anybody can edit. The fields of a line are checked, keys may occur
 only once, and the labels must match those that the parser reads in the raw answer.
@@ -54,8 +55,9 @@ _OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "limited_by
 class Journal:
     """A journal that is being written; made by :meth:`open`."""
 
-    def __init__(self, path: Path, file: FileIO) -> None:
-        self.path, self._file, self._synced = path, file, time.monotonic()
+    def __init__(self, path: Path, file: FileIO, record: Record) -> None:
+        self.path, self._file, self._record = path, file, record
+        self._synced = time.monotonic()
 
     @classmethod
     @contextmanager
@@ -94,7 +96,7 @@ class Journal:
                 record = _of_same_file(before, record, path)
             with path.open("ab", buffering=0) as file:
                 file.truncate(sum(len(line) + 1 for line in lines))
-                journal = cls(path, file)
+                journal = cls(path, file, record)
                 # A resumed run needs a new header only if more than its start time differs.
                 started = {"started": record.started}
                 if before is None or before.model_copy(update=started) != record:
@@ -103,6 +105,18 @@ class Journal:
                     yield journal
                 finally:
                     os.fsync(file.fileno())
+
+    def record_fallback(self, reason: str | None) -> bool:
+        """Writes a further header if the reason for which another engine answers has changed.
+
+        Returns:
+            Whether it has.
+        """
+        if reason == self._record.fallback:
+            return False
+        self._record = self._record.model_copy(update={"fallback": reason})
+        self._write(self._record)
+        return True
 
     def append(self, prediction: Prediction) -> None:
         """Writes one prediction. It is kept even if the process is killed after this call."""

@@ -276,6 +276,9 @@ def ask(
             )
         # Answers and limits of a start with other settings do not apply.
         before, answered = None, []
+    if before is not None:
+        record = record.model_copy(update={"fallback": before.fallback})
+    engine.fallback = record.fallback
     max_cost = options.max_cost
     if max_cost is None and before is not None:
         max_cost = before.max_cost
@@ -298,7 +301,7 @@ def ask(
         prompts = [size for (dialogue, _), size in sizes().items() if dialogue in sent]
         require_consent(model, f"{len(sent)} {task.texts}", prompts, options.consent)
     with Journal.open(path, record) as journal:
-        _drive(engine, model, journal, sessions, task.total, budget, options.progress)
+        _drive(engine, model, journal, sessions, task.total, budget, options)
     return record
 
 
@@ -355,7 +358,7 @@ def _drive(
     sessions: Sequence[Questions],
     total: int,
     budget: Budget | None,
-    report: Callable[[Progress], None],
+    options: Options,
 ) -> None:
     """Asks the remaining questions; writes, charges and reports each answer."""
     waiting = {session.prompt.dialogue: session for session in sessions if session.prompt}
@@ -366,6 +369,11 @@ def _drive(
 
     def write_and_charge(prediction: Prediction) -> None:
         nonlocal now
+        if journal.record_fallback(engine.fallback) and stored:
+            options.notice(
+                f"{model.name}: {stored} questions were answered at an earlier start, without this "
+                "fallback. If that was with another version or machine, make the run again."
+            )
         journal.append(prediction)
         if model.prices is not None and (usage := usage_of(prediction)) is not None:
             now = replace(now, spent=now.spent + usage.cost(model.prices))
@@ -382,7 +390,7 @@ def _drive(
         now = replace(now, done=now.done + left[prediction.dialogue] - remaining)
         left[prediction.dialogue] = remaining
         write_and_charge(prediction)
-        report(now)
+        options.progress(now)
         if prediction.error is not None:
             exceptions += 1
         elif prediction.outcome is not Outcome.FAILED:
@@ -398,7 +406,7 @@ def _drive(
     if isinstance(engine, Remote) and model.prices is not None:
         # A call that may be charged is recorded in the journal, even if it is retried.
         engine.on_lost_call = write_and_charge
-    report(now)
+    options.progress(now)
     if budget is not None and waiting:
         budget.check()
     engine.answer_all(sessions, emit)

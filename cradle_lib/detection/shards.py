@@ -102,5 +102,6 @@ def joined_record(files: Sequence[Path], records: Sequence[Record], corpus: Corp
             "dialogues": chosen if known else None,
             "max_cost": sum(costs) if len(costs) == len(records) else None,
             "started": min(record.started for record in records),
+            "fallback": next(filter(None, (record.fallback for record in records)), None),
         }
     )

@@ -11,6 +11,7 @@ from tokenizers import Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
 from transformers import (
+    CONFIG_MAPPING,
     AutoModelForCausalLM,
     Gemma2Config,
     Gemma3TextConfig,
@@ -106,6 +107,21 @@ def make_weights(
     config = kind(**(settings | special))
     AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
     make_tokenizer(folder, chat)
+    return folder
+
+
+def make_random(folder: Path, kind: str, **settings: Any) -> Path:
+    """Saves a tiny model of any architecture of Transformers, such as ``mistral``."""
+    torch.manual_seed(7)
+    sizes: dict[str, Any] = {
+        "vocab_size": 400, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 2048,
+        "bos_token_id": 1, "eos_token_id": 0, "pad_token_id": 0, "tie_word_embeddings": False,
+        "initializer_range": 0.5,
+    }  # fmt: skip
+    config = CONFIG_MAPPING[kind](**(sizes | settings))
+    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
+    make_tokenizer(folder, CHAT)
     return folder
 
 

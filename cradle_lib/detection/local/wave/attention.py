@@ -10,8 +10,8 @@ process no padding. In each attention layer
    slot.
 
 Sliding windows are masks in steps 2 and 3, and an attention sink is one more term in the
-denominator of step 4. Any other attention feature of an architecture is refused, so that the engine
-can fall back to the model's own attention.
+denominator of step 4. Other arguments of an attention layer are refused, and ``proof`` compares the
+results with the model's own, so that the engine can fall back to the model's own attention.
 
 References:
     Merging partial softmaxes: Milakov and Gimelshein 2018 (arXiv 1805.02867);
@@ -21,7 +21,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
@@ -29,9 +29,11 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
-from transformers import AttentionInterface, PreTrainedModel
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 
 NAME: Final = "cradle_shared_prefix"
+# The same attention, which also checks the model's masks.
+_CHECKED: Final = "cradle_shared_prefix_checked"
 _STORE: Final = "cradle_store"
 # Arguments of attention layers that have no effect here.
 _IGNORED: Final = frozenset(
@@ -40,6 +42,8 @@ _IGNORED: Final = frozenset(
 # Tokens by which the slots grow. Steps are small: unused positions in every slot of every layer
 # cost more than occasional copying.
 _STEP: Final = 128
+# The length of a text for which masks are checked: longer than any context.
+_FAR: Final = 1 << 22
 # On a GPU, dialogues with at most this many new tokens share one attention call, because a call
 # costs more than the padding. On a CPU the padding costs more.
 _FEW: Final = 8
@@ -241,10 +245,16 @@ class KeyValueStore:
 
 
 @contextmanager
-def sharing(model: PreTrainedModel, store: KeyValueStore) -> Iterator[None]:
+def sharing(
+    model: PreTrainedModel, store: KeyValueStore, *, checked: bool = False
+) -> Iterator[None]:
     """Switches a model to shared attention with a store within a block.
 
-    The model may be any causal one of Transformers whose layers use the attention interface.
+    Args:
+        model: Any causal one of Transformers whose layers use the attention interface.
+        store: The keys and values.
+        checked: Whether attention layers raise an :class:`UnsupportedAttentionError` if a mask of
+            the model hides other keys than a window does. The passes must contain one text.
 
     Raises:
         UnsupportedAttentionError: If the model has layers that are not attention.
@@ -257,12 +267,47 @@ def sharing(model: PreTrainedModel, store: KeyValueStore) -> Iterator[None]:
     try:
         for layer in layers:
             setattr(layer, _STORE, store)
-        model.set_attn_implementation(NAME)
+        model.set_attn_implementation(_CHECKED if checked else NAME)
         yield
     finally:
         model.set_attn_implementation(own)
         for layer in layers:
             delattr(layer, _STORE)
+
+
+def forward(
+    model: Any,
+    store: KeyValueStore,
+    layout: BatchLayout,
+    ids: Sequence[int],
+    keep: Sequence[int],
+    position: Tensor | None = None,
+) -> Tensor:
+    """Computes new tokens of many dialogues in one pass; the model must be :func:`sharing`.
+
+    Args:
+        model: The model.
+        store: The keys and values, which are extended.
+        layout: The new tokens.
+        ids: Their ids.
+        keep: Indices of the tokens whose logits are computed.
+        position: Positions of the tokens in their texts, if they are not those of the layout.
+
+    Returns:
+        The logits in float32, shape (kept tokens, vocabulary).
+    """
+    store.begin(layout)
+    if position is None:
+        position = layout.position + store.prefix_length
+    device = layout.position.device
+    output = model(
+        input_ids=torch.tensor([ids], device=device),
+        position_ids=position.unsqueeze(0),
+        use_cache=False,
+        logits_to_keep=torch.tensor(keep, dtype=torch.long, device=device),
+    )
+    logits: Tensor = output.logits[0].float()
+    return logits
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor | None) -> _Result:
@@ -376,4 +421,36 @@ def _attention(
     return out.transpose(0, 1).unsqueeze(0).to(query.dtype), None
 
 
+def _window_of(mask_function: Callable[..., Tensor], **_: object) -> Tensor:
+    """Gives the window of a model's mask, found for the last token of a very long text.
+
+    Returns:
+        The number of keys that the token sees, 0 for all; -1 if these are not the last ones.
+    """
+    keys = torch.arange(_FAR)
+    seen = mask_function(torch.tensor(0), torch.tensor(0), keys[-1], keys).expand(_FAR)
+    count = int(seen.sum())
+    if count == _FAR:
+        return torch.tensor(0)
+    return torch.tensor(count if seen[-count:].all() else -1)
+
+
+def _checked_attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    sliding_window: int | None = None,
+    **more: Any,
+) -> tuple[Tensor, None]:
+    if attention_mask is not None and int(attention_mask) != (sliding_window or 0):
+        raise UnsupportedAttentionError(
+            f"a mask that its attention layers do not pass on (window {int(attention_mask)})"
+        )
+    return _attention(module, query, key, value, None, sliding_window=sliding_window, **more)
+
+
 AttentionInterface.register(NAME, _attention)
+AttentionInterface.register(_CHECKED, _checked_attention)
+AttentionMaskInterface.register(_CHECKED, _window_of)

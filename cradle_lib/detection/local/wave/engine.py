@@ -5,18 +5,24 @@ turn. The reference engine computes all of it for every turn. This one computes 
 once for the whole run, caches each dialogue's keys and values, and computes only the tokens after
 the first difference to the dialogue's last prompt (see ``runner``). In float32 the labels equal
 those of the reference engine, also with sampling.
+
+When a model is loaded, :mod:`.proof` compares the engine with the model's own forward pass. If they
+differ, the reference engine answers, and the record says why (``fallback``).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cradle_lib.detection.engine import Emit, Questions, failure
-from cradle_lib.detection.local.local_engine import Local, LocalEngine
+from cradle_lib.detection.local.local_engine import LocalEngine
 from cradle_lib.detection.local.reference import Reference
 from cradle_lib.errors import CradleError, EngineError
+
+if TYPE_CHECKING:
+    import torch
 
 LARGEST_WAVE: Final = 96
 
@@ -38,34 +44,72 @@ class Wave(LocalEngine):
         waiting = deque(sorted(unfinished, key=lambda session: -session.remaining))
         if not waiting:
             return
+        token_bytes = self._prove()
+        if token_bytes is not None:
+            self._run(waiting, emit, token_bytes)
+            return
+        if self._local.decoding.mode == "constrained":
+            raise EngineError(
+                f"{self._model.name}: {self.fallback}, and no other engine has "
+                "`mode: constrained`. Leave `mode` out of `decoding`."
+            )
+        self._options.notice(f"{self._model.name}: {self.fallback}; asking one question at a time")
+        Reference(self._model, self._options, self._local).answer_all(waiting, emit)
+
+    def _prove(self) -> int | None:
+        """Checks that this engine computes what the reference engine does, or sets the fallback.
+
+        Returns:
+            The size of the keys and values of one token in bytes; ``None`` with a fallback.
+
+        Raises:
+            EngineError: If memory runs out.
+        """
         import torch
 
         from cradle_lib.detection.local.wave.attention import UnsupportedAttentionError
+        from cradle_lib.detection.local.wave.proof import prove
+
+        others = sorted(self._local.settings.keys() - {"temperature"})
+        if others:
+            self.fallback = f"the wave engine can't apply {', '.join(others)}"
+        if self.fallback is not None:
+            return None
+        try:
+            return prove(self._local)
+        except UnsupportedAttentionError as error:
+            self.fallback = str(error)
+            return None
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            raise self._out_of_memory() from error
+
+    def _out_of_memory(self) -> EngineError:
+        return EngineError(
+            f"{self._model.name}: memory ran out with one dialogue at a time. The answers so far "
+            "are kept; go on with another --set device=NAME, or with --set device_map=auto."
+        )
+
+    def _run(self, waiting: deque[Questions], emit: Emit, token_bytes: int) -> None:
+        """Runs the dialogues in batches, which become smaller if memory runs out.
+
+        Raises:
+            EngineError: If memory runs out for one dialogue.
+        """
+        import torch
+
         from cradle_lib.detection.local.wave.runner import Runner
 
-        name, local = self._model.name, self._local
-        largest = size = min(self._options.batch or _affordable_size(local, waiting), len(waiting))
-        others = sorted(local.settings.keys() - {"temperature"})
-        problem = f"the wave engine can't apply {', '.join(others)}" if others else ""
+        local = self._local
+        affordable = self._options.batch or _affordable_size(local.device, waiting, token_bytes)
+        largest = size = min(affordable, len(waiting))
         with torch.inference_mode():
-            while waiting and not problem:
+            while waiting:
                 try:
                     Runner(self._model, local, size, waiting, emit).run()
                     return
-                except UnsupportedAttentionError as error:
-                    if local.decoding.mode == "constrained":
-                        raise EngineError(
-                            f"{name}: {error} can't share a prefix, which `mode: constrained` "
-                            "needs. Leave `mode` out of `decoding`."
-                        ) from None
-                    problem = f"{error} can't share a prefix"
                 except (torch.OutOfMemoryError, MemoryError) as error:
                     if size == 1:
-                        raise EngineError(
-                            f"{name}: memory ran out with one dialogue at a time. The answers so "
-                            "far are kept; go on with another --set device=NAME, or with "
-                            "--set device_map=auto."
-                        ) from error
+                        raise self._out_of_memory() from error
                     largest = size = size // 2
                 except CradleError:
                     raise
@@ -77,30 +121,19 @@ class Wave(LocalEngine):
                         waiting.popleft()
                     # Go on with batches of one until the question that raises it has failed.
                     size = 1 if size > 1 else largest
-        if problem:
-            self._options.notice(f"{name}: {problem}; asking one question at a time")
-            Reference(self._model, self._options, local).answer_all(waiting, emit)
 
 
-def _affordable_size(local: Local, waiting: Iterable[Questions]) -> int:
+def _affordable_size(device: torch.device, waiting: Iterable[Questions], token_bytes: int) -> int:
     """Chooses the batch size: keys and values may take at most half of the free memory."""
     import psutil
     import torch
 
-    config = local.lm.config.get_text_config()
-    queries = getattr(config, "num_attention_heads", None)
-    if queries is None:
-        # Models without attention, such as Mamba, can't share a prefix: the runner reports it.
-        return 1
-    heads = getattr(config, "num_key_value_heads", None) or queries
-    size = getattr(config, "head_dim", None) or config.hidden_size // queries
     # An estimate: the text so far, and two turns of 60 tokens for each remaining question.
     tokens = 256 + max(
         len(session.prompt.history) // 4 + session.remaining * 2 * 60
         for session in waiting
         if session.prompt is not None
     )
-    slot = 2 * config.num_hidden_layers * heads * size * tokens * local.lm.dtype.itemsize
-    on_gpu = local.device.type == "cuda"
-    free = torch.cuda.mem_get_info(local.device)[0] if on_gpu else psutil.virtual_memory().available
-    return max(1, min(LARGEST_WAVE, int(free // 2 // slot)))
+    on_gpu = device.type == "cuda"
+    free = torch.cuda.mem_get_info(device)[0] if on_gpu else psutil.virtual_memory().available
+    return max(1, min(LARGEST_WAVE, free // 2 // (tokens * token_bytes)))

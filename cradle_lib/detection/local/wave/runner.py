@@ -22,7 +22,13 @@ from cradle_lib.detection.engine import Emit, Questions, failure
 from cradle_lib.detection.local.constrained import Grammar, GrammarState
 from cradle_lib.detection.local.generation import draw, sampling_seed
 from cradle_lib.detection.local.local_engine import Local, shared_length
-from cradle_lib.detection.local.wave.attention import BatchLayout, KeyValueStore, Piece, sharing
+from cradle_lib.detection.local.wave.attention import (
+    BatchLayout,
+    KeyValueStore,
+    Piece,
+    forward,
+    sharing,
+)
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.session import Prompt
 from cradle_lib.errors import EngineError
@@ -85,10 +91,6 @@ class Runner:
         """Answers all questions of the waiting dialogues.
 
         After an exception, unfinished dialogues are waiting again.
-
-        Raises:
-            UnsupportedAttentionError: If the model's attention can't share a prefix; raised before
-                the first answer.
         """
         try:
             with sharing(self._local.lm, self._store):
@@ -212,17 +214,8 @@ class Runner:
         self, pieces: Sequence[Piece], ids: Sequence[int], keep: Sequence[int]
     ) -> torch.Tensor:
         """Computes the tokens of pieces; gives the logits after the tokens at indices ``keep``."""
-        device = self._local.device
-        layout = BatchLayout(pieces, device)
-        self._store.begin(layout)
-        output = self._local.lm(
-            input_ids=torch.tensor([ids], device=device),
-            position_ids=(layout.position + self._store.prefix_length).unsqueeze(0),
-            use_cache=False,
-            logits_to_keep=torch.tensor(keep, dtype=torch.long, device=device),
-        )
-        logits: torch.Tensor = output.logits[0].float()
-        return logits
+        layout = BatchLayout(pieces, self._local.device)
+        return forward(self._local.lm, self._store, layout, ids, keep)
 
     def _fail(self, sequence: SequenceState) -> bool:
         """Fails a question whose logits are not finite, and clears its keys and values.
