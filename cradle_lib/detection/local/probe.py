@@ -14,7 +14,7 @@ References:
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from cradle_lib.detection.model import Model
 from cradle_lib.detection.session import Answer, Prompt, gold_questions
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # Two thirds of the way up, where states encode meaning best; not tuned.
 _DEPTH: Final = 2 / 3
@@ -78,6 +81,11 @@ class Probe(LocalEngine, Sequential):
     @cached_property
     def _fitted(self) -> tuple[NDArray[np.float64], NDArray[np.float64], Linear]:
         template = load_template(self._model.prompt)
+        if not self._crops:
+            self._options.notice(
+                f"{self._model.name}: its cache can't be reused for another prompt; the probe "
+                "computes each prompt as a whole"
+            )
         order = np.random.default_rng(_SEED).permutation(len(self._train))[:_DIALOGUES]
         states, masks = [], []
         for index in order:
@@ -107,26 +115,67 @@ class Probe(LocalEngine, Sequential):
         Raises:
             FloatingPointError: If the state is NaN or infinite.
         """
-        import torch
+        if self._crops:
+            state, known = self._next_state(ids)
+        else:
+            state, known = self._forward(ids, use_cache=False), 0
+        if not state.isfinite().all():
+            raise self._local.not_finite("hidden states")
+        return state.double().cpu().numpy(), known
+
+    @cached_property
+    def _crops(self) -> bool:
+        """Whether states computed with a cropped cache equal those of the model's own forward pass.
+
+        They do not if layers keep only the last tokens or one state for all, or if the model
+        depends on the length of the whole pass. Otherwise, the states of two fixed texts decide.
+        """
         from transformers import DynamicCache
+        from transformers.cache_utils import DynamicLayer
+
+        from cradle_lib.detection.local.own_forward import is_same, length_dependence, sample_ids
 
         lm = self._local.lm
+        layers = DynamicCache(config=lm.config).layers
+        if length_dependence(lm.config) or any(type(layer) is not DynamicLayer for layer in layers):
+            return False
+        ids = sample_ids(lm, self._local.tokenizer, 40)
+        second = ids[:20] + ids[30:]
+        try:
+            self._next_state(ids[:30])
+            found, _ = self._next_state(second)
+        except Exception:  # An architecture may raise any exception.
+            return False
+        finally:
+            self._read, self._cache = [], None
+        own = self._forward(second, use_cache=False)
+        return is_same(lm, found, own) or not own.isfinite().all()
+
+    def _next_state(self, ids: list[int]) -> tuple[Tensor, int]:
+        """Computes a state with the cache of the last prompt; gives the number of cached tokens."""
+        from transformers import DynamicCache
+
         known = shared_length(ids[:-1], self._read)
         # After an exception there is no cache, because it may be incomplete.
         cache, self._cache = self._cache, None
         if cache is None or not known:
-            cache, known = DynamicCache(config=lm.config), 0
+            cache, known = DynamicCache(config=self._local.lm.config), 0
         elif known < len(self._read):
             cache.crop(known - len(self._read))
+        state = self._forward(ids[known:], past_key_values=cache)
+        self._read, self._cache = ids, cache
+        return state, known
+
+    def _forward(self, ids: list[int], **more: Any) -> Tensor:
+        """Computes the state of the last token. Shape (hidden size,)."""
+        import torch
+
         with torch.inference_mode():
-            states = lm(
-                input_ids=torch.tensor([ids[known:]], device=self._local.device),
-                past_key_values=cache,
+            states = self._local.lm(
+                input_ids=torch.tensor([ids], device=self._local.device),
                 output_hidden_states=True,
                 logits_to_keep=1,
+                **more,
             ).hidden_states
-        state = states[round(_DEPTH * (len(states) - 1))][0, -1]
-        if not state.isfinite().all():
-            raise self._local.not_finite("hidden states")
-        self._read, self._cache = ids, cache
-        return state.double().cpu().numpy(), known
+        state: Tensor = states[round(_DEPTH * (len(states) - 1))][0, -1].float()
+        return state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,14 +17,15 @@ from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import Model, Outcome, load_predictions, read_journal
 from cradle_lib.detection.engine import Options
 from cradle_lib.detection.local.local_engine import Local, load_local
+from cradle_lib.detection.local.probe import Probe
 from cradle_lib.detection.run import run
-from cradle_lib.detection.session import Answer, Session
+from cradle_lib.detection.session import Answer, Session, gold_questions
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import Template, load_template
 
 from ..dialogues import make_corpus
-from .tiny_models import make_model, make_weights
+from .tiny_models import make_model, make_random, make_weights
 
 LINES = [("I am so tired of it all.", "alert_ongoing"), ("The bus was late.", "none")]
 LINES += [("I hurt myself again.", "confirm_SH_ongoing"), ("We had soup.", "none")]
@@ -86,6 +88,55 @@ def test_the_probe_equals_scikit_learn_on_hidden_states_of_whole_prompts(
     assert predictions.masks.tolist() == (found @ np.array(used)).tolist()
     assert predictions.masks.any()
     assert f"train:{train.fingerprint}" in str(predictions.record.revision)
+
+
+LINEAR = {"linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 8}
+LINEAR |= {"linear_value_head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2}
+LINEAR |= {"moe_intermediate_size": 16, "shared_expert_intermediate_size": 16, "head_dim": 8}
+LINEAR |= {"layer_types": ["linear_attention", "full_attention"]}
+# The frequencies change among the lengths of the prompts.
+LONG = {"rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": 270}
+LONG |= {"short_factor": [1.0] * 4, "long_factor": [1.0, 2.0, 4.0, 16.0]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "cached"),
+    [
+        ("llama", {}, True),
+        ("mistral", {"sliding_window": 8}, False),
+        # The window is longer than the prompts, but not than every prompt.
+        ("mistral", {"sliding_window": 1000}, False),
+        ("phi3", {"rope_parameters": LONG, "original_max_position_embeddings": 270}, False),
+        ("qwen3_next", LINEAR, False),
+        ("mamba", {"state_size": 4}, False),
+        ("rwkv", {"context_length": 2048}, False),
+    ],
+)
+def test_states_equal_those_of_whole_prompts_for_every_kind_of_cache(
+    splits: tuple[Corpus, Corpus], tmp_path: Path, kind: str, settings: dict[str, Any], cached: bool
+) -> None:
+    model = probe_of(make_random(tmp_path / "model", kind, **settings))
+    probe = Probe(model, splits[0], Options(device="cpu"))
+    local, template, known = load_local(model, Options(device="cpu")), load_template("brief"), []
+    for dialogue in splits[0]:
+        oracle = states(splits[0].subset([int(dialogue.id[1:])], "one"), local, template)[0]
+        for (prompt, _), expected in zip(gold_questions(dialogue, template), oracle, strict=True):
+            state, tokens = probe._state(local.ids([prompt])[0])
+            np.testing.assert_allclose(state, expected, rtol=1e-3, atol=1e-3 * expected.std())
+            known.append(tokens)
+    assert any(known) is cached
+
+
+def test_a_cache_that_cannot_be_reused_is_reported(
+    splits: tuple[Corpus, Corpus], tmp_path: Path
+) -> None:
+    model, notices = probe_of(make_random(tmp_path / "m", "mistral", sliding_window=8)), list[str]()
+    options = Options(device="cpu", notice=notices.append)
+    stored = read_journal(run(model, splits[0], out=tmp_path, options=options))[1]
+    assert {p.outcome for p in stored} == {Outcome.OK}
+    assert {p.tokens_cached for p in stored} == {0}
+    [sentence] = notices
+    assert "its cache can't be reused for another prompt" in sentence
 
 
 def test_without_a_train_split_no_weights_are_loaded(tmp_path: Path) -> None:
