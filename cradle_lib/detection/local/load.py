@@ -59,7 +59,7 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
             _require_causal(model, source, lm, base_tokenizer)
             if (folder := find_adapter(model)) is not None:
                 tokenizer = adapter_tokenizer(model, folder, base_tokenizer, options.notice)
-                lm = apply_adapter(lm, model, folder, tokenizer, base_tokenizer)
+                lm = apply_adapter(lm, model, folder, tokenizer, base_tokenizer, options.notice)
     except torch.OutOfMemoryError as error:
         raise EngineError(
             f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "

@@ -85,12 +85,17 @@ def hub_commit(model: Model) -> str:
             "on the Hub is called ORG/NAME. Check the path."
         )
     pinned = model.base_revision
-    if pinned is not None and _COMMIT.fullmatch(pinned):
+    if pinned is not None and is_commit(pinned):
         return pinned
     try:
         return _resolved(weights, pinned or "main")
     except Exception as error:
         raise load_error(model, weights, error) from error
+
+
+def is_commit(revision: str) -> bool:
+    """Whether a revision is a commit, and not a branch or a tag."""
+    return _COMMIT.fullmatch(revision) is not None
 
 
 @cache

@@ -5,19 +5,29 @@ The folders are written by PEFT and by TRL's trainer.
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from peft import LoraConfig, PeftConfig, PeftModel, PromptTuningConfig, get_peft_model
+from peft import (
+    KasaConfig,
+    LoraConfig,
+    OSFConfig,
+    PeftConfig,
+    PolyConfig,
+    PromptTuningConfig,
+    get_peft_model,
+)
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, LlamaConfig
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import read_journal
 from cradle_lib.detection.engine import Options
+from cradle_lib.detection.local import adapter, revision
 from cradle_lib.detection.local.local_engine import load_local
 from cradle_lib.detection.local.revision import WEIGHTS, adapter_digest
 from cradle_lib.detection.model import Model
@@ -26,7 +36,7 @@ from cradle_lib.detection.session import Session
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
-from .tiny_models import CHAT, make_model, make_tokenizer
+from .tiny_models import CHAT, change_settings, make_model, make_tokenizer
 
 pytestmark = [
     pytest.mark.usefixtures("short_prompt"),
@@ -69,15 +79,18 @@ def tied(bases: dict[str, Path]) -> Path:
     return bases["tied"]
 
 
-def make_adapter(base: Path, folder: Path, config: PeftConfig, size: float = 0.3) -> Path:
-    """Saves an adapter with random values in all trained parameters."""
-    lm = AutoModelForCausalLM.from_pretrained(base)
-    wrapped = get_peft_model(lm, config)
+def train(base: Path, config: PeftConfig, size: float = 0.3) -> Any:
+    """Gives a base and an adapter with random values in all trained parameters."""
+    wrapped = get_peft_model(AutoModelForCausalLM.from_pretrained(base), config)
     torch.manual_seed(5)
     for parameter in wrapped.parameters():
         if parameter.requires_grad:
             parameter.data += size * torch.randn_like(parameter)
-    wrapped.save_pretrained(str(folder))
+    return wrapped.eval()
+
+
+def make_adapter(base: Path, folder: Path, config: PeftConfig) -> Path:
+    train(base, config).save_pretrained(str(folder))
     return folder
 
 
@@ -104,25 +117,27 @@ ADAPTERS: list[tuple[str, PeftConfig]] = [
     ("tied", lora_on("lm_head")),
     ("tied", lora_on("embed_tokens", "lm_head", ensure_weight_tying=True)),
     ("tied", lora_training("lm_head")),
-    ("tied", lora(init_lora_weights="pissa_niter_2")),
+    # These initializations change the weights of the base.
+    ("tied", lora(init_lora_weights="pissa")),
+    ("tied", lora(init_lora_weights="olora")),
+    ("tied", lora(kasa_config=KasaConfig())),
+    ("tied", OSFConfig(task_type="CAUSAL_LM", target_modules=["q_proj"])),
+    ("tied", lora(trainable_token_indices=[7, 9])),
     ("gpt2", lora_on("c_attn", "c_proj", fan_in_fan_out=True, bias="all")),
 ]
 
 
 @pytest.mark.parametrize(("kind", "config"), ADAPTERS)
-def test_adapters_give_the_logits_of_peft(
+def test_adapters_give_the_logits_of_the_trained_model(
     bases: dict[str, Path], tmp_path: Path, kind: str, config: PeftConfig
 ) -> None:
-    base = bases[kind]
-    folder = make_adapter(base, tmp_path / "adapter", config)
-    lm = AutoModelForCausalLM.from_pretrained(base)
+    base, folder = bases[kind], tmp_path / "adapter"
+    trained = train(base, config)
     with torch.no_grad():
-        without_tokenizer = lm(IDS).logits
-        # Some adapters decompose the base with random numbers.
-        torch.manual_seed(0)
-        expected = PeftModel.from_pretrained(lm, str(folder)).eval()(input_ids=IDS).logits
-        assert not torch.allclose(without_tokenizer, expected, atol=0.01)
-        found = load_local(model_of(base, folder), Options()).lm(IDS).logits
+        expected = trained(input_ids=IDS).logits
+        assert not torch.allclose(AutoModelForCausalLM.from_pretrained(base)(IDS).logits, expected)
+        trained.save_pretrained(str(folder))
+        found = load_local(model_of(base, folder), Options(device="cpu")).lm(IDS).logits
     assert torch.equal(found, expected)
 
 
@@ -133,19 +148,83 @@ def error_of(model: Model) -> str:
     return str(error.value)
 
 
+BITS = {"loftq_bits": 4, "loftq_iter": 1}
+ALORA = lora(alora_invocation_tokens=[300, 301])
+
+
 @pytest.mark.parametrize(
-    "config",
+    ("config", "changes", "words"),
     [
-        PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=4),
-        # Active only after certain tokens.
-        lora(alora_invocation_tokens=[5, 6]),
+        (
+            PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=4),
+            {},
+            "the PROMPT_TUNING adapter .* adds tokens to prompts",
+        ),
+        (ALORA, {}, "it is an aLoRA"),
+        (ALORA, {"task_type": None}, "it is an aLoRA"),
+        (PolyConfig(target_modules=["q_proj"], n_tasks=2), {}, "the POLY adapter .* task_ids"),
+        (lora(), {"task_type": "FEATURE_EXTRACTION"}, "for the task FEATURE_EXTRACTION"),
+        (lora(init_lora_weights="pissa_niter_2"), {}, "initialization `pissa_niter_2` changed"),
+        # Making one needs data, and its files look like those of any other adapter.
+        (lora(), {"init_lora_weights": "corda"}, "initialization `corda` changed"),
+        (lora(), {"init_lora_weights": "lora_ga"}, "initialization `lora_ga` changed"),
+        (lora(), {"init_lora_weights": "loftq", "loftq_config": BITS}, "`loftq` changed"),
     ],
 )
-def test_other_kinds_of_adapters_are_refused(
-    tied: Path, tmp_path: Path, config: PeftConfig
+def test_other_kinds_of_adapters_are_refused_by_name(
+    tied: Path, tmp_path: Path, config: PeftConfig, changes: dict[str, Any], words: str
 ) -> None:
     folder = make_adapter(tied, tmp_path / "adapter", config)
-    assert error_of(model_of(tied, folder))
+    change_settings(folder, "adapter_config.json", **changes)
+    assert re.search(words, error_of(model_of(tied, folder)))
+
+
+def test_an_adapter_is_compared_on_the_tokens_that_its_configuration_names(
+    tied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_adapter(tied, tmp_path / "adapter", ALORA)
+    monkeypatch.setattr(adapter, "_require_supported", lambda *_: None)
+    assert "its layers alone do not compute" in error_of(model_of(tied, folder))
+
+
+def test_settings_of_a_newer_version_of_peft_are_reported(tied: Path, tmp_path: Path) -> None:
+    folder, found = make_adapter(tied, tmp_path / "adapter", lora()), list[str]()
+    change_settings(folder, "adapter_config.json", new_variant=True)
+    load_local(model_of(tied, folder), Options(device="cpu", notice=found.append))
+    assert "PEFT warns about its adapter: Unexpected keyword arguments ['new_variant']" in found[0]
+
+
+OLD, NEW = "0" * 39 + "a", "0" * 39 + "b"
+
+
+def test_an_adapter_of_another_revision_of_its_base_is_reported(
+    tied: Path, hub: Path, tmp_path: Path
+) -> None:
+    for commit in (OLD, NEW):
+        shutil.copytree(tied, hub / "snapshots" / commit)
+    (hub / "refs").mkdir()
+    for name, commit in (("main", NEW), ("v1", OLD)):
+        (hub / "refs" / name).write_text(commit)
+    revision._resolved.cache_clear()
+    folder = make_adapter(tied, tmp_path / "adapter", lora())
+
+    def notices(trained_on: str | None, pinned: str | None, base: str = "lab/tiny") -> list[str]:
+        found: list[str] = []
+        names = {"base_model_name_or_path": base, "revision": trained_on}
+        change_settings(folder, "adapter_config.json", **names)
+        model = model_of(Path(base), folder).model_copy(update={"revision": pinned})
+        load_local(model, Options(device="cpu", notice=found.append))
+        return found
+
+    for trained_on, pinned in ((None, None), ("main", None), (NEW, None), (OLD, OLD), ("v1", OLD)):
+        assert not notices(trained_on, pinned)
+    # The tag `v9` is not in this cache.
+    for trained_on, pinned in ((OLD, None), ("v1", None), (NEW, OLD), ("v9", None)):
+        [sentence] = notices(trained_on, pinned)
+        words = f"was trained on revision {trained_on} of its base, and {pinned or NEW} is loaded"
+        assert words in sentence
+    assert "a folder of unknown revision is loaded" in notices(OLD, None, str(tied))[0]
+    assert not notices("main", None, str(tied))
 
 
 @pytest.mark.parametrize(
