@@ -14,7 +14,10 @@ import torch
 from torch import Tensor
 
 # The largest difference of logits that rounding explains, relative to their standard deviation.
-_TOLERANCES: Final = {torch.float32: 1e-3, torch.float16: 0.03, torch.bfloat16: 0.2}
+# For SmolLM2-135M, 0.000005 was measured in float32, 0.01 in float16 and 0.07 in bfloat16. Rounding
+# can also change the choice of experts.
+_TOLERANCES: Final = {torch.float32: 1e-3, torch.float16: 0.1}
+_OTHER_TOLERANCE: Final = 0.25
 
 
 def sample_ids(lm: Any, tokenizer: Any, count: int) -> list[int]:
@@ -61,4 +64,4 @@ def is_same(lm: Any, found: Tensor, expected: Tensor) -> bool:
     expected numbers. Numbers that are not finite differ.
     """
     difference = (found - expected).square().mean().sqrt() / expected.std()
-    return bool(difference <= _TOLERANCES[lm.dtype])
+    return bool(difference <= _TOLERANCES.get(lm.dtype, _OTHER_TOLERANCE))
