@@ -29,7 +29,8 @@ endif
 endif
 endif
 
-.PHONY: book test test-shipped test-hostile test-benchmarks test-slurm test-labelstudio lint bench clean lock help
+.PHONY: book test test-shipped test-hostile test-benchmarks test-journeys test-slurm test-labelstudio lint bench \
+  clean lock help
 
 help:
 	@echo "make book   build the report into book/_build/html (the first run installs what it needs)"
@@ -37,6 +38,7 @@ help:
 	@echo "make test-shipped   generate the shipped files again and compare them"
 	@echo "make test-hostile   test with damaged files, prompt injections and kills (CRADLE_HOSTILE_CASES=20000: longer)"
 	@echo "make test-benchmarks   run each benchmark on tiny data"
+	@echo "make test-journeys   walk the paths of users in fresh clones, from the first command to the page"
 	@echo "make test-slurm   run shards on a real local SLURM (needs slurm-wlm, munge and root)"
 	@echo "make test-labelstudio   annotate in a real Label Studio (installs 1 GB)"
 	@echo "make lint   check style and types"
@@ -59,6 +61,9 @@ test-hostile: .venv/.dev
 
 test-benchmarks: .venv/.dev
 	$(BIN)/python -m benchmarks --small
+
+test-journeys: .venv/.dev
+	$(BIN)/python -m pytest -m journeys tests/journeys
 
 test-slurm: .venv/.dev
 	$(BIN)/python -m pytest -m slurm tests/extras/cluster

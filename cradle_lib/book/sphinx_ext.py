@@ -13,6 +13,7 @@ import re
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -30,7 +31,7 @@ from cradle_lib.book.build import update
 from cradle_lib.book.cache_key import digest
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.outputs import place_files, remove_old_pages, remove_other_corpus
-from cradle_lib.book.notebooks.page import FINDING, tags_of
+from cradle_lib.book.notebooks.page import FINDING, UNREADABLE, tags_of
 from cradle_lib.book.plan import Project
 from cradle_lib.book.site.figures import move_files
 from cradle_lib.book.yaml_file import read_yaml
@@ -77,13 +78,17 @@ def bring_up_to_date(app: Sphinx, config: Config) -> None:
     except CradleError as error:
         _say(str(error))
         raise SystemExit(1) from None
+    for line in unreadable_runs(project):
+        # Not a warning for Sphinx, which would end the build.
+        _log.info("[book] warning: %s", line)
     _log.info("[book] %d pages executed, %d up to date", len({*done.executed}), len(done.fresh))
 
 
 def _end(*_: object) -> NoReturn:
     """Ends the build after Ctrl-C, at any time, without a traceback."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _say("interrupted; the same command continues, and finished pages are kept")
+    # The signal may have arrived while Sphinx was printing, so that buffered output would fail.
+    os.write(2, b"interrupted; the same command continues, and finished pages are kept\n")
     raise SystemExit(_INTERRUPTED)
 
 
@@ -171,13 +176,24 @@ def clean_page(
 
 def headlines(project: Project) -> dict[str, str]:
     """Maps executed pages to their headlines, which the search shows below the title."""
-    found = {}
+    return {
+        f"{project.sections.name}/{page}": "".join(shown)
+        for page, shown in _shown(project, FINDING)
+    }
+
+
+def unreadable_runs(project: Project) -> list[str]:
+    """Lists the lines on executed pages about runs that could not be read, each once."""
+    return list(dict.fromkeys(line for _, shown in _shown(project, UNREADABLE) for line in shown))
+
+
+def _shown(project: Project, tag: str) -> Iterator[tuple[str, list[str]]]:
+    """Yields the names of executed pages with a tagged cell, and the texts that the cell shows."""
     for path in visible_files(project.sections, "*.ipynb"):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-            if FINDING in tags_of(cell):
-                shown = [line for each in cell["outputs"] for line in each["data"]["text/plain"]]
-                found[f"{project.sections.name}/{path.stem}"] = "".join(shown)
-    return found
+            if tag in tags_of(cell):
+                outputs = (each["data"]["text/plain"] for each in cell["outputs"])
+                yield path.stem, ["".join(text) for text in outputs]
 
 
 class HelpLinesDirective(SphinxDirective):
