@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -43,6 +44,8 @@ _IDENTITY: Final = (
 )
 # Included in the identity only if set, so that existing runs keep their identity.
 _IF_SET: Final = ("endpoint", "code", "tokenizer")
+#: Settings of the identity that change with files, and not because the user asks for others.
+VERSIONED: Final = frozenset({"revision", "code", "prompt_hash"})
 
 
 # Cached, because reading the metadata of a large package takes longer than a short run.
@@ -179,20 +182,58 @@ class Record(BaseModel):
             name: value for name in _IF_SET if (value := getattr(self, name)) is not None
         }
 
+    @property
+    def flat_settings(self) -> dict[str, Any]:
+        """:attr:`settings` with each decoding setting under its own name."""
+        settings = self.settings
+        decoding: dict[str, Any] = settings.pop("decoding")
+        return settings | decoding
+
+    @property
+    def system(self) -> str:
+        """Identifies the system: :attr:`settings` without the corpus and the date of the prompts.
+
+        Runs of one system over different corpora have the same text.
+        """
+        decoding = {name: value for name, value in self.decoding.items() if name != "date"}
+        return canonical(self.settings | {"decoding": decoding, "corpus": None})
+
+    def is_version_of(self, other: Record) -> bool:
+        """Whether only the code, the data or the text of the prompt differ."""
+        different = differing(self.flat_settings, other.flat_settings).keys()
+        return different <= VERSIONED and self.prompt == other.prompt
+
     def differences(self, other: Record) -> str:
         """Describes the settings that differ, such as ``engine is 'wave' here and ...``."""
-        here, there = self.settings, other.settings
-        return "; ".join(
-            f"{name} is {here.get(name)!r:.80} here and {there.get(name)!r:.80} there"
-            for name in here | there
-            if here.get(name) != there.get(name)
-        )
+        return describe(differing(self.settings, other.settings))
 
     @property
     def identity(self) -> str:
         """Checksum of :attr:`settings`: sixteen hexadecimal digits."""
-        canonical = json.dumps(self.settings, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+        return hashlib.sha256(canonical(self.settings).encode()).hexdigest()[:16]
+
+
+def canonical(value: Any) -> str:
+    """Writes a value as JSON in a unique form; unlike ``==``, it distinguishes 1, 1.0 and true."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def differing(here: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Finds the settings that differ, with both values; ``None`` if a setting is missing."""
+    pairs = {name: (here.get(name), there.get(name)) for name in {**here, **there}}
+    return {name: pair for name, pair in pairs.items() if canonical(pair[0]) != canonical(pair[1])}
+
+
+def describe(differences: Mapping[str, tuple[Any, Any]]) -> str:
+    """Describes settings that differ: ``temperature is 0.7 here and not set there``."""
+
+    def shown(value: Any) -> str:
+        return "not set" if value is None else f"{value!r:.80}"
+
+    return "; ".join(
+        f"{name} is {shown(here)} here and {shown(there)} there"
+        for name, (here, there) in differences.items()
+    )
 
 
 def _displayed(value: Any) -> str | None:

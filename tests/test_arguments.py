@@ -154,7 +154,7 @@ def test_values_fit_as_in_strict_pydantic(hint: Any, strict: Any, value: Any) ->
         ((n for n in range(2)), Iterable[int]),
         (RUN, Predictions),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_numbers_and_columns_of_other_libraries_fit(value: Any, hint: Any) -> None:
     assert misfit("x", value, hint) is None

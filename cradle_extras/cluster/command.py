@@ -17,9 +17,10 @@ from cradle_lib.cli.commands.runs import infer, report_run
 from cradle_lib.cli.console import err
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection import Progress, journal_path
+from cradle_lib.detection import Progress
 from cradle_lib.detection.api.money import prompt_sizes
 from cradle_lib.detection.journal import journal_files
+from cradle_lib.detection.matching import run_path
 from cradle_lib.detection.run import require_consent
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.detection.shards import join
@@ -62,7 +63,8 @@ def cluster(
     chosen = choose_dialogues(corpus, settings.limit, given["sample"])
     journal = given["folder"]
     if journal.suffix != ".jsonl":
-        journal = journal_path(settings.model, corpus, settings.history, out=journal)
+        notice = settings.options.notice
+        journal = run_path(settings.model, corpus, settings.history, None, journal, notice)
     names = [f"{journal.stem}.shard-{index}-of-{shards}.jsonl" for index in range(shards)]
     files = [journal.with_name(name) for name in names]
     _require_free(journal, files)

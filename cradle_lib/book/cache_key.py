@@ -109,16 +109,24 @@ def digest_of(
 ) -> dict[str, str]:
     """Maps files that match a pattern, or are in a folder that does, to their digests.
 
-    Files in folders with an ``excluded`` name are skipped.
+    Files in folders with an ``excluded`` name are skipped. A file that can't be read has no
+    digest, but an empty text: the pages say why.
     """
     matched = [path for pattern in patterns for path in visible_files(project.root, pattern)]
     # Nothing is below a matched file: it counts itself.
     files = {file for path in matched for file in (visible_files(path, "**/*") or [path])}
     return {
-        project.shown(file): digest(file.read_bytes())
+        project.shown(file): _digest_of_file(file)
         for file in sorted(files)
         if file.is_file() and not {*excluded} & {*file.relative_to(project.root).parts}
     }
+
+
+def _digest_of_file(file: Path) -> str:
+    try:
+        return digest(file.read_bytes())
+    except PermissionError:
+        return ""
 
 
 def stored_state(output: Path) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ import yaml
 from cradle_lib import paths
 from cradle_lib.book.notebooks.notebook import find_title
 from cradle_lib.book.plan import Project, read_plan
-from cradle_lib.detection.baselines.function import id_of
+from cradle_lib.detection.registry import own_id
 from cradle_lib.errors import BookError
 from cradle_lib.files import write_text
 
@@ -36,12 +36,16 @@ def fork(project: Project, name: str) -> Path:
     entries = {entry.page: entry for entry in read_plan(project.plan)}
     if copy.exists() or name in entries:
         raise BookError("this page exists already", path=copy, hint="Choose another name.")
+    run = f"runs/{{corpus_name}}/{own_id(name)}.jsonl"
+    if any(run in entry.provides for entry in entries.values()):
+        problem = "another page has a model whose run has this name"
+        raise BookError(problem, path=copy, hint="Choose another name.")
     origin, source = project.notebooks / f"{paths.TEMPLATE}.ipynb", entries[paths.TEMPLATE]
     entry = source.model_dump(mode="json", exclude_defaults=True) | {
         "page": name,
         "notebook": copy.name,
         "parameters": {"name": name, **source.parameters},
-        "provides": [f"runs/{{corpus_name}}/{id_of(name)}.jsonl"],
+        "provides": [run],
     }
     # Added as text, because loading and dumping YAML would lose its comments.
     lines = yaml.safe_dump([entry], sort_keys=False, default_flow_style=None).splitlines()

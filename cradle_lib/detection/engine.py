@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 Emit = Callable[[Prediction], None]
 Consent = Callable[[str], bool]
+#: End of the message about a run that was stopped.
+KEPT: Final = "The answers so far are kept: run the same command again to go on."
 _LONGEST_REASON: Final = 300
 
 
@@ -159,10 +161,15 @@ class Engine(ABC):
         revision: Commit or checksum of the data that answers depend on, such as weights or a train
             split; ``None`` to use the registry's.
         tokenizer: Source of the tokenizer and chat template, if it is not the weights.
+        code: Checksum of code that answers depend on, if :func:`code_of` can't compute it.
+        source: Text of that code, for the record.
         date: Date that its chat template prints; set before the first question if the template
             prints one.
         fallback: Why another engine gives the answers; set before the first answer. A run that
             is resumed sets it to the reason of the earlier start, so that the same engine goes on.
+        on_lost_call: Set before the first question. The engine calls it with a failed prediction
+            for each call that got no answer but may be charged, before it repeats the call or ends.
+            The question stays open.
     """
 
     kind: ClassVar[Literal["baseline", "local", "service"]] = "local"
@@ -172,8 +179,11 @@ class Engine(ABC):
     version: ClassVar[str | None] = None
     revision: str | None = None
     tokenizer: str | None = None
+    code: str | None = None
+    source: str | None = None
     date: str | None = None
     fallback: str | None = None
+    on_lost_call: Emit = staticmethod(lambda _: None)
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:
@@ -188,6 +198,22 @@ class Engine(ABC):
             EngineError: If the engine can't start: a missing key, file or package.
         """
         return cls()
+
+    @classmethod
+    def pin(cls, model: Model, corpus: Corpus) -> str:
+        """Finds :attr:`revision` as far as this needs no package, key or network.
+
+        Stored runs are compared with it before they are read. The engines of baselines need not
+        override it.
+
+        Args:
+            model: An entry of the registry.
+            corpus: The corpus of the run.
+
+        Returns:
+            The revision, with ``*`` for each part that is not known; empty if there is none.
+        """
+        return model.revision or ""
 
     def checkpoint_decoding(self) -> dict[str, Any]:
         """Finds the decoding settings that the model's checkpoint adds to those of the entry.
@@ -205,13 +231,30 @@ class Engine(ABC):
         """
         return False
 
+    def limit_calls(self, calls: int) -> None:  # noqa: B027 - need not be overridden
+        """Limits the calls in flight; called before the first question if a run has a cost limit.
+
+        By default nothing is done: only ``calls`` sessions then have a prompt at the same time, and
+        :meth:`answer_all` is called again for the others. An engine that makes parallel calls is
+        faster if it keeps the limit itself.
+        """
+
+    def stop(self, why: str) -> None:  # noqa: B027 - need not be overridden
+        """Ends the run, because a further call could exceed the cost limit.
+
+        Called from ``emit`` or :attr:`on_lost_call`; from then on no session has a prompt. An
+        engine that makes parallel calls, or repeats calls, begins no further call and completes
+        those in flight. By default nothing is done.
+        """
+
     @abstractmethod
     def answer_all(self, sessions: Iterable[Questions], emit: Emit) -> None:
-        """Asks every session's prompts until all are finished.
+        """Asks every session's prompts until none has one.
 
         Args:
-            sessions: The sessions; may be a generator, and may contain finished sessions.
-            emit: Called with each prediction as soon as it is available.
+            sessions: The sessions; may be a generator, and may contain finished sessions. With a
+                cost limit, a session without a prompt may get one after other answers.
+            emit: Called with each prediction as soon as it is available, from any thread.
 
         Raises:
             EngineError: If the model can't be used at all. Any other exception also ends the run:
@@ -265,14 +308,13 @@ def weights_revision(revision: str | None) -> str | None:
     return re.split(r" ?\b(?:train|code):", revision or "")[0] or None
 
 
-def code_of(engine: Engine) -> str | None:
+def code_of(kind: type[Engine]) -> str | None:
     """Gives the checksum of the code of another package's engine, such as ``sha256:0123456789ab``.
 
-    It covers every Python file in the package of the engine's class, or only its module if there is
-    no package. ``None`` for the engines of this library: they declare their version, and tests
+    It covers every Python file in the package of the class, or only its module if there is no
+    package. ``None`` for the engines of this library: they declare their version, and tests
     compare their answers with those of shipped runs.
     """
-    kind = type(engine)
     if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
         return None
     file = Path(inspect.getfile(kind))

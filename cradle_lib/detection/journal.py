@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 from io import FileIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -43,6 +44,9 @@ from cradle_lib.prompts.template import DETECTION_SLOTS
 from cradle_lib.record import History, Record
 from cradle_lib.validation import faults
 
+#: Length of the checksum of settings in the name of a journal.
+CHECKSUM_DIGITS: Final = 8
+_CHECKSUM: Final = rf"(\.[0-9a-f]{{{CHECKSUM_DIGITS}}})?"
 _SYNC_SECONDS: Final = 1.0
 _START: Final = b'{"record": {'
 _PREDICTION: Final = TypeAdapter(Prediction)
@@ -167,6 +171,21 @@ def latest_answers(stored: Iterable[Prediction]) -> list[Prediction]:
     return [latest[key] for key in sorted(latest)]
 
 
+def read_record(path: Path) -> Record:
+    """Reads the first record of a journal, whose settings are those of the whole journal.
+
+    Raises:
+        JournalError: If the file does not exist, can't be read, or has no header.
+    """
+    return parse_lines(_read_lines(path, 1)[:-1], path)[0]
+
+
+def all_failed(path: Path) -> bool:
+    """Whether a run, in one journal or in shards, has no answer that could be lost."""
+    answers = (answer for file in journal_files(path) for answer in read_answers(file)[1])
+    return all(answer.outcome is Outcome.FAILED for answer in answers)
+
+
 def read_answers(path: Path) -> tuple[Record, list[Prediction]]:
     """Reads the last record and every answer, in the order in which they were written.
 
@@ -274,10 +293,12 @@ def _parse_prediction(line: dict[str, Any], *, asks_for_labels: bool) -> Predict
     return prediction
 
 
-def _read_lines(path: Path) -> list[bytes]:
-    """Reads the lines of a journal; the last one is empty or incomplete."""
+def _read_lines(path: Path, most: int | None = None) -> list[bytes]:
+    """Reads the lines of a journal, or the first ones; the last item is empty or incomplete."""
     try:
-        return path.read_bytes().split(b"\n")
+        with path.open("rb") as file:
+            text = file.read() if most is None else b"".join(islice(file, most))
+        return text.split(b"\n")
     except FileNotFoundError:
         raise JournalError(
             f"{paths.shown(path)}: there is no journal. Make it with `cradle infer`."
@@ -330,8 +351,12 @@ def journal_path(
     history: History = "self",
     shard: str | None = None,
     out: Path | None = None,
+    checksum: str | None = None,
 ) -> Path:
-    """Gives the path of a run's journal: ``OUT/CORPUS/MODEL[.HISTORY][.shard-I-of-N].jsonl``.
+    """Gives the name of a run's journal.
+
+    It is ``OUT/CORPUS/MODEL[.CHECKSUM][.HISTORY][.shard-I-of-N].jsonl``. :func:`.run_path` chooses
+    the checksum.
 
     Corpus files of the same name share the path, which keeps it short. The journal records its
     corpus file and refuses another one.
@@ -342,16 +367,39 @@ def journal_path(
         history: The labels that the history shows; the paper's ``self`` is left out of the name.
         shard: ``i/n``, if the run is one of several parts.
         out: Folder for runs; by default :data:`.paths.RUNS`.
+        checksum: Checksum of the settings, if the name without it belongs to another run.
 
     Returns:
         The path, whether or not the journal exists.
     """
-    parts = [model.id]
+    parts = [model.id] if checksum is None else [model.id, checksum]
     if history != "self":
         parts.append(f"history-{history}")
-    if shard is not None:
-        parts.append("shard-{}-of-{}".format(*parse_shard(shard)))
-    return (paths.RUNS if out is None else out) / corpus.name / f"{'.'.join(parts)}.jsonl"
+    folder = (paths.RUNS if out is None else out) / corpus.name
+    return shard_path(folder / f"{'.'.join(parts)}.jsonl", shard)
+
+
+def shard_path(path: Path, shard: str | None) -> Path:
+    """Gives the path of a shard ``i/n`` of a journal; without a shard, that of the journal."""
+    if shard is None:
+        return path
+    return path.with_name("{}.shard-{}-of-{}.jsonl".format(path.stem, *parse_shard(shard)))
+
+
+def journals_of(model: Model, corpus: Corpus, history: History, folder: Path) -> list[Path]:
+    """Lists the runs of a model with any settings, that with the plain name first."""
+    plain = journal_path(model, corpus, history, out=folder)
+    name = re.compile(re.escape(model.id) + _CHECKSUM + re.escape(plain.name[len(model.id) :]))
+    return [path for path in list_journals(plain.parent) if name.fullmatch(path.name)]
+
+
+def list_journals(folder: Path) -> list[Path]:
+    """Lists the runs in the folder of a corpus, those with a plain name before those with others.
+
+    The path of a run in shards does not exist itself.
+    """
+    found = {joined_path(file) for file in visible_files(folder, "*.jsonl")}
+    return sorted(found, key=lambda path: (re.sub(f"{_CHECKSUM}$", "", path.stem), path.stem))
 
 
 def parse_shard(shard: str) -> tuple[int, int]:
@@ -387,13 +435,16 @@ def list_runs(*folders: Path) -> dict[str, list[str]]:
     """Lists the runs in some folders without reading them; a run may be unfinished.
 
     Returns:
-        For each model id the names of the corpora, followed by the history if it is not ``self``.
+        For each model id the names of the corpora, followed by ``other settings`` for a run whose
+        name has a checksum, and by the history if it is not ``self``.
     """
     found: dict[str, list[str]] = {}
     for folder in folders:
         for file in visible_files(folder, "*/*.jsonl"):
             name, _, history = joined_path(file).stem.partition(".history-")
-            run = file.parent.name + (f", history {history}" if history else "")
-            runs = found.setdefault(name, [])
+            model = re.sub(f"{_CHECKSUM}$", "", name)
+            run = file.parent.name + ", other settings" * (model != name)
+            run += f", history {history}" if history else ""
+            runs = found.setdefault(model, [])
             runs += [run] if run not in runs else []
     return found

@@ -44,6 +44,7 @@ class Predictions:
             the run is partial or a sample.
         choices: For each turn, the log-probabilities at the branching points of its answer, if
             decoding was constrained; empty if they were not loaded.
+        files: The journals that the run was loaded from.
     """
 
     record: Record
@@ -53,6 +54,7 @@ class Predictions:
     answers: tuple[str, ...]
     of_turns: int
     choices: tuple[list[dict[str, float]] | None, ...] = ()
+    files: tuple[Path, ...] = ()
 
     def __repr__(self) -> str:
         """Names the run and its size; no answers, which may quote a dialogue."""
@@ -194,6 +196,7 @@ def load_predictions(
         records.append(record)
         stored += _matching(record, answers, corpus, path)
     run = aligned(joined_record(files, records, corpus), stored, corpus)
+    run = replace(run, files=tuple(files))
     if not partial and len(run.corpus) < len(corpus):
         asked = {(d.id, turn.turn_id) for d in corpus for turn in d.user_turns}
         answered = len(asked & {(p.dialogue, p.turn) for p in stored})

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from cradle_lib import paths, strict_yaml
 from cradle_lib.arguments import checked
-from cradle_lib.detection.baselines.function import id_of
+from cradle_lib.detection.baselines.function import Function, id_of
 from cradle_lib.detection.model import Model, is_local_address
-from cradle_lib.errors import RegistryError
+from cradle_lib.errors import EngineError, RegistryError
 from cradle_lib.validation import faults
 
 _ENGINES: Final = {"hf": "wave", "openai": "openai", "anthropic": "anthropic"}
@@ -124,6 +124,38 @@ def resolve(
         raise RegistryError(f"{model}: {faults(error, Model)}") from None
 
 
+def spec_of(entry: Model) -> str | None:
+    """Gives the spec of a model without an entry in the registry; ``None`` for a function."""
+    if entry.group != "own" or entry.weights is None:
+        return None
+    schemes = {engine: scheme for scheme, engine in _ENGINES.items()}
+    return f"{schemes.get(entry.engine, 'hf')}:{entry.weights}"
+
+
+def function_entry(function: Function) -> Model:
+    """Makes the entry of a function, with an id that the registry does not have.
+
+    Raises:
+        EngineError: If its name can't be shown on pages.
+    """
+    fields = {"name": function.name, "group": "own", "engine": "function"}
+    try:
+        return Model.model_validate({"id": own_id(function.name), **fields})
+    except ValidationError as error:
+        raise EngineError(f"{faults(error, Model, quoted=True)}. Give another `name=`.") from None
+
+
+def own_id(name: str) -> str:
+    """Gives the id of a user's model without an entry: its name as an id, never one with an entry.
+
+    If the registry has the id, it begins with ``own-``. Empty if the name has no usable character.
+    """
+    registry, found = load_registry(), id_of(name)
+    while found in registry:
+        found = f"own-{found}"
+    return found
+
+
 def _read_spec(spec: str, base_url: str | None) -> dict[str, Any]:
     """Gives the fields of a spec's entry; ``base_url`` decides whether the model is remote."""
     scheme, _, weights = spec.partition(":")
@@ -131,7 +163,7 @@ def _read_spec(spec: str, base_url: str | None) -> dict[str, Any]:
         raise RegistryError(f"no model {spec!r}. Expected {_FORMS}, or an id in models.yml.")
     remote = scheme in _KEYS and not is_local_address(base_url or "")
     return {
-        "id": id_of(f"{scheme}-{weights}"),
+        "id": own_id(f"{scheme}-{weights}"),
         "name": weights,
         "group": "own",
         "engine": _ENGINES[scheme],

@@ -13,50 +13,59 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from cradle_lib import paths
 from cradle_lib.arguments import Positive, checked
-from cradle_lib.corpus import Corpus
-from cradle_lib.detection.api.client import Remote
-from cradle_lib.detection.api.money import Budget, TurnKey, highest_cost, prompt_sizes, usage_of
+from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.detection.api.money import Budget, TurnKey, highest_cost, prompt_sizes
 from cradle_lib.detection.api.network import host_of, proxy_of
 from cradle_lib.detection.baselines.function import Function
+from cradle_lib.detection.drive import drive
 from cradle_lib.detection.engine import (
     Consent,
     Engine,
     Options,
-    Progress,
     Questions,
     code_of,
     make_engine,
     revision_of,
     weights_revision,
 )
-from cradle_lib.detection.find_runs import PAGE, load_run, other_runs
+from cradle_lib.detection.find_runs import (
+    PAGE,
+    find_journal,
+    leave_out,
+    load_named,
+    load_run,
+    other_runs,
+    require_name,
+)
 from cradle_lib.detection.journal import (
     Journal,
     joined_path,
     journal_files,
-    journal_path,
     latest_answers,
     read_answers,
 )
 from cradle_lib.detection.local.chat import today
+from cradle_lib.detection.matching import matching_journals, run_path
+from cradle_lib.detection.missing_run import missing_run
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome
-from cradle_lib.detection.predictions import Predictions
-from cradle_lib.detection.registry import load_registry, resolve
+from cradle_lib.detection.predictions import Predictions, load_predictions
+from cradle_lib.detection.registry import function_entry, load_registry, resolve
+from cradle_lib.detection.run_names import renamed, with_distinct_names
 from cradle_lib.detection.selection import choose_dialogues
 from cradle_lib.detection.session import Prediction, Prompt, Session
+from cradle_lib.detection.spending import Spending
+from cradle_lib.detection.stored_answers import run_files
 from cradle_lib.errors import EngineError, JournalError, NoRunError, RegistryError
 from cradle_lib.formatting import dollars
 from cradle_lib.prompts import load_template
 from cradle_lib.record import History, Record
 
 Stored = Mapping[str, Sequence[Prediction]]
-# Consecutive exceptions that stop a run: they point to the model and not to one question.
-_MAX_EXCEPTIONS: Final = 3
 
 
 @dataclass(frozen=True)
@@ -93,6 +102,9 @@ def run_model(
 ) -> Predictions:
     """Runs a model over a corpus, or resumes an earlier start.
 
+    A stored run is read only if it was made with the same settings. A run with other settings has
+    a journal of its own.
+
     While the book is built, only baselines and functions are run. For every other model the
     existing journal is read, because a run may cost hours or money; only ``cradle infer`` or your
     own call extends it.
@@ -112,38 +124,78 @@ def run_model(
             ``concurrency`` (parallel calls), ``progress``, ``consent`` (called with the
             destination before text leaves the machine) and ``max_cost`` (dollars, over all
             starts). By default nothing is sent.
-        **settings: For a spec: ``engine``, ``base_url``, ``key``, and any decoding setting.
+        **settings: For an id or a spec: ``engine``, ``base_url``, ``key``, ``prompt``, and any
+            decoding setting.
 
     Returns:
-        The predictions, aligned to the dialogues that are answered completely.
+        The predictions, aligned to the dialogues that are answered completely; with ``limit`` or
+        ``sample`` to those of them that were chosen.
 
     Raises:
-        CradleError: If there is no such model, it can't run here, its journal was made with
-            other settings, or text may not be sent.
+        CradleError: If there is no such model, it can't run here, text may not be sent, or a page
+            needs a run that was not made; the message has the command that makes it.
     """
-    function = None
+    engine = None
     if isinstance(model, str | Model):
         entry = resolve(model, name=name, **settings)
     else:
-        function = Function(model, name, version)
-        entry = function.model
+        engine = Function(model, name, version)
+        entry = function_entry(engine)
         if settings:
             raise RegistryError(f"{entry.name}: a function takes no {', '.join(settings)}")
-    shipped = journal_path(entry, corpus, history, out=paths.SHIPPED_RUNS)
-    if not shipped.exists() and (entry.kind == "baseline" or not os.environ.get(PAGE)):
-        if sample is None and limit is None:
-            sample = entry.sample
-        run(
+    is_part = limit is not None or sample is not None
+    if not is_part:
+        sample = entry.sample
+    wanted = choose_dialogues(corpus, limit, sample)
+    found = None if engine else _stored(entry, corpus, history, wanted, paths.SHIPPED_RUNS)
+    if found is None and (entry.kind == "baseline" or not os.environ.get(PAGE)):
+        options = options or Options()
+        journal = run_path(entry, corpus, history, notice=options.notice, on_any_change=True)
+        path = run(
             entry,
             corpus,
-            out=paths.RUNS,
+            out=journal,
             history=history,
             limit=limit,
             sample=sample,
             options=options,
-            function=function,
+            engine=engine,
         )
-    return load_run(entry, corpus, history, partial=True)
+        found = load_predictions(path, corpus, partial=True)
+    if found is None:
+        found = _stored(entry, corpus, history, wanted)
+    if found is None and not is_part and find_journal(entry, corpus, history) is not None:
+        found = load_run(entry, corpus, history, partial=True)
+    if found is None:
+        error = missing_run(entry, corpus, history, limit, sample)
+        raise NoRunError(f"{error} A page runs no model.")
+    if is_part:
+        found = _part(found, corpus, wanted)
+    return found if entry.group == "own" and name is None else renamed(found, entry.name)
+
+
+def _stored(
+    entry: Model, corpus: Corpus, history: History, wanted: Sequence[Dialogue], *folders: Path
+) -> Predictions | None:
+    """Loads the first stored run that answers a question about all wanted dialogues."""
+    ids = {dialogue.id for dialogue in wanted}
+    for path in matching_journals(entry, corpus, history, *folders):
+        with suppress(NoRunError):
+            found = load_predictions(path, corpus, partial=True)
+            if ids <= {dialogue.id for dialogue in found.corpus}:
+                return found
+    return None
+
+
+def _part(found: Predictions, corpus: Corpus, wanted: Sequence[Dialogue]) -> Predictions:
+    """Restricts a run to the dialogues that were asked for."""
+    ids = {dialogue.id for dialogue in wanted}
+    places = [place for place, dialogue in enumerate(found.corpus) if dialogue.id in ids]
+    if len(places) < len(found.corpus):
+        part = found.corpus.subset(places, f"{corpus.name}[{len(places)}]")
+        found = found.subset(part)
+    chosen = None if len(ids) == len(corpus) else [dialogue.id for dialogue in wanted]
+    return replace(found, record=found.record.model_copy(update={"dialogues": chosen}))
 
 
 @checked
@@ -154,27 +206,29 @@ def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions
 
     Args:
         corpus: The corpus.
-        models: Ids in the registry, or specs. By default, the models of the default set, followed
-            by :func:`.other_runs`.
+        models: As for :func:`.stored_runs`.
 
     Returns:
         The predictions in the order of the models. A model without a run is left out, as is a
-        baseline without data to learn from.
+        baseline without data to learn from. If a run can't be read, the reason is written to the
+        standard error stream.
 
     Raises:
-        CradleError: As :func:`run_model`.
+        RegistryError: If there is no such model.
+        CradleError: If a baseline can't be run.
     """
     registry = load_registry()
-    entries = [resolve(name, registry) for name in models]
     found: list[Predictions] = []
-    for entry in entries or [entry for entry in registry.values() if entry.default]:
-        with suppress(NoRunError):
-            if entry.kind == "baseline":
+    for name in models or [entry.id for entry in registry.values() if entry.default]:
+        require_name(name, corpus)
+        with leave_out():
+            if name in registry and registry[name].kind == "baseline":
                 with suppress(EngineError):  # The corpus has no train split.
-                    found.append(run_model(entry, corpus))
+                    found.append(run_model(registry[name], corpus))
                     continue
-            found.append(load_run(entry, corpus, partial=True))
-    return found if models else found + other_runs(corpus)
+            if run_files(name, corpus):
+                found.append(load_named(name, corpus))
+    return with_distinct_names(found if models else found + other_runs(corpus, found))
 
 
 def run(
@@ -187,7 +241,7 @@ def run(
     sample: int | None = None,
     shard: str | None = None,
     options: Options | None = None,
-    function: Function | None = None,
+    engine: Engine | None = None,
 ) -> Path:
     """Runs a model over a corpus, or resumes an earlier start.
 
@@ -196,7 +250,7 @@ def run(
     Args:
         model: An entry of the registry.
         corpus: The corpus.
-        out: Folder for runs, in which :func:`journal_path` names the journal; or the path of the
+        out: Folder for runs, in which :func:`.run_path` chooses the journal; or the path of the
             journal, if it ends with ``.jsonl``.
         history: Labels that the history shows: ``self``, ``gold`` or ``none``.
         limit: Maximum number of dialogues, from the start of the corpus or of the sample.
@@ -204,7 +258,7 @@ def run(
         shard: ``i/n``: only the selected dialogues whose position modulo n is i (i from 0), so that
             n processes can share a run.
         options: Execution settings, including the maximum cost.
-        function: The engine, if the entry's engine is ``function``.
+        engine: The engine, if it is already made.
 
     Returns:
         The journal's path.
@@ -215,7 +269,10 @@ def run(
     chosen = choose_dialogues(corpus, limit, sample, shard)
     template = load_template(model.prompt)
     out = Path(out)
-    path = out if out.suffix == ".jsonl" else journal_path(model, corpus, history, shard, out)
+    options = options or Options()
+    path = out
+    if path.suffix != ".jsonl":
+        path = run_path(model, corpus, history, shard, out, options.notice)
     task = Task(
         record={
             "prompt": model.prompt,
@@ -234,7 +291,7 @@ def run(
         texts=f"dialogues of {corpus.name}",
         sizes=lambda: prompt_sizes(chosen, template, history),
     )
-    ask(model, corpus, task, path, options, function)
+    ask(model, corpus, task, path, options, engine)
     return path
 
 
@@ -244,14 +301,14 @@ def ask(
     task: Task,
     path: Path,
     options: Options | None = None,
-    function: Function | None = None,
+    engine: Engine | None = None,
 ) -> Record:
     """Asks a model the questions of a task, or resumes an earlier start.
 
-    Answers to questions that are still the same are kept; failed ones are asked again. If the code
-    or the settings of a baseline changed, its journal is renamed and made again. A trained baseline
-    learns from the train split of ``corpus``. The journal is ``path``; ``options`` and ``function``
-    are those of :func:`.run`.
+    Answers to questions that are still the same are kept; failed ones are asked again. If the code,
+    the data or the prompt of a baseline changed, its journal is renamed and made again. A trained
+    baseline learns from the train split of ``corpus``. The journal is ``path``; ``options`` and
+    ``engine`` are those of :func:`.run`.
 
     Raises:
         CradleError: If the run can't start or continue. Answers so far are kept.
@@ -265,10 +322,10 @@ def ask(
         # Keep the commit of the first start, so that a resumed run uses the same weights.
         revision = model.revision or weights_revision(before.revision)
         model = model.model_copy(update={"revision": revision})
-    engine: Engine = function or make_engine(model, corpus, options)
+    engine = engine or make_engine(model, corpus, options)
     record = _make_record(model, engine, task, path, before)
     if before is not None and before.identity != record.identity:
-        if model.kind == "baseline" and before.model == model.id:
+        if model.kind == "baseline" and before.is_version_of(record):
             outdated = path.replace(path.with_suffix(".outdated"))
             options.notice(
                 f"{paths.shown(path)}: was made with other code or settings, and is made again. "
@@ -283,25 +340,26 @@ def ask(
     if max_cost is None and before is not None:
         max_cost = before.max_cost
     sizes = cache(task.sizes)
-    budget = None
+    spending = None
     if max_cost is not None:
         record = record.model_copy(update={"max_cost": max_cost})
         budget = Budget(model, max_cost, sizes(), answered)
-        if isinstance(engine, Remote):
-            # Parallel calls could exceed the limit together.
-            engine.options = replace(options, concurrency=budget.limit_calls(options.concurrency))
+        spending = Spending(budget, options.concurrency, engine, model.name)
     engine.date = record.decoding.get("date")
     usable: dict[str, list[Prediction]] = {}
     for prediction in latest_answers(answered):
         if prediction.outcome is not Outcome.FAILED:
             usable.setdefault(prediction.dialogue, []).append(prediction)
     sessions = [session for session in task.sessions(usable) if session.prompt is not None]
+    if before is not None and record.dialogues is not None and not sessions:
+        # A start that asks nothing new does not restrict a larger run to its own dialogues.
+        record = record.model_copy(update={"dialogues": before.dialogues})
     if model.remote and sessions:
         sent = {session.prompt.dialogue for session in sessions if session.prompt}
         prompts = [size for (dialogue, _), size in sizes().items() if dialogue in sent]
         require_consent(model, f"{len(sent)} {task.texts}", prompts, options.consent)
     with Journal.open(path, record) as journal:
-        _drive(engine, model, journal, sessions, task.total, budget, options)
+        drive(engine, model, journal, sessions, task.total, spending, options)
     return record
 
 
@@ -309,7 +367,6 @@ def _make_record(
     model: Model, engine: Engine, task: Task, path: Path, before: Record | None
 ) -> Record:
     """Makes the record of a start, with all settings that affect answers."""
-    function = engine if isinstance(engine, Function) else None
     decoding = model.decoding.settings if model.decoding else {}
     record = Record.create(
         model=model.id,
@@ -323,8 +380,8 @@ def _make_record(
         remote=model.remote,
         endpoint=model.base_url,
         proxy=proxy_of(model) if model.kind == "service" else None,
-        code=function.code if function else code_of(engine),
-        source=function.source if function else None,
+        code=engine.code or code_of(type(engine)),
+        source=engine.source,
         **task.record,
     )
     return record if "date" in record.decoding else _with_date(record, engine, path, before)
@@ -349,67 +406,6 @@ def _with_date(record: Record, engine: Engine, path: Path, before: Record | None
             if again.identity == earlier.identity:
                 return again
     return dated(today() if engine.asks_for_date() else None)
-
-
-def _drive(
-    engine: Engine,
-    model: Model,
-    journal: Journal,
-    sessions: Sequence[Questions],
-    total: int,
-    budget: Budget | None,
-    options: Options,
-) -> None:
-    """Asks the remaining questions; writes, charges and reports each answer."""
-    waiting = {session.prompt.dialogue: session for session in sessions if session.prompt}
-    left = {dialogue: session.remaining for dialogue, session in waiting.items()}
-    stored = total - sum(left.values())
-    now = Progress(stored, total, stored)
-    exceptions = 0
-
-    def write_and_charge(prediction: Prediction) -> None:
-        nonlocal now
-        if journal.record_fallback(engine.fallback) and stored:
-            options.notice(
-                f"{model.name}: {stored} questions were answered at an earlier start, without this "
-                "fallback. If that was with another version or machine, make the run again."
-            )
-        journal.append(prediction)
-        if model.prices is not None and (usage := usage_of(prediction)) is not None:
-            now = replace(now, spent=now.spent + usage.cost(model.prices))
-        if budget is not None:
-            budget.add(prediction)
-            # Only services have prices; the registry checks this.
-            if budget.exhausted and now.done < now.total and isinstance(engine, Remote):
-                engine.stop(budget.state)
-
-    def emit(prediction: Prediction) -> None:
-        nonlocal now, exceptions
-        # Falls by more than one if the next questions have stored answers.
-        remaining = waiting[prediction.dialogue].remaining
-        now = replace(now, done=now.done + left[prediction.dialogue] - remaining)
-        left[prediction.dialogue] = remaining
-        write_and_charge(prediction)
-        options.progress(now)
-        if prediction.error is not None:
-            exceptions += 1
-        elif prediction.outcome is not Outcome.FAILED:
-            exceptions = 0
-        if exceptions == _MAX_EXCEPTIONS:
-            raise EngineError(
-                f"{model.name}: {exceptions} questions in a row raised an exception, the last one "
-                f"in dialogue {prediction.dialogue}, turn {prediction.turn}: {prediction.reason}. "
-                f"The answers so far are kept in {paths.shown(journal.path)}; correct the cause "
-                "and start the run again to go on."
-            ) from prediction.error
-
-    if isinstance(engine, Remote) and model.prices is not None:
-        # A call that may be charged is recorded in the journal, even if it is retried.
-        engine.on_lost_call = write_and_charge
-    options.progress(now)
-    if budget is not None and waiting:
-        budget.check()
-    engine.answer_all(sessions, emit)
 
 
 def require_consent(

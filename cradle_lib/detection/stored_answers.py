@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,11 +12,13 @@ from cradle_lib import paths
 from cradle_lib.arguments import checked
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.dialogue import valid_unicode
-from cradle_lib.detection.find_runs import find_journal
+from cradle_lib.detection.find_runs import PAGE, find_journal, journal_named, leave_out
 from cradle_lib.detection.journal import journal_files, read_journal
 from cradle_lib.detection.parsing import Outcome
-from cradle_lib.detection.registry import resolve
+from cradle_lib.detection.registry import load_registry, resolve
+from cradle_lib.detection.session import Prediction
 from cradle_lib.labels import format_prediction
+from cradle_lib.record import Record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,8 +36,8 @@ def stored_answers(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
 
     Args:
         corpus: The corpus of the runs.
-        models: Ids in the registry, specs, or paths of journals (ending with ``.jsonl``); models
-            without a run are left out.
+        models: Ids in the registry, specs, names of journals, or paths of journals (ending with
+            ``.jsonl``); models without a run are left out.
 
     Returns:
         One row for each answer, in the order of the models and of their journals; empty if
@@ -56,8 +60,7 @@ def stored_answers(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
 
     rows: list[dict[str, Any]] = []
     for name in models:
-        for file in run_files(name, corpus):
-            record, answers = read_journal(file)
+        for record, answers in _journals(name, corpus):
             rows += [
                 {
                     "run": name,
@@ -97,16 +100,32 @@ def stored_records(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     records = {
-        name: read_journal(files[0])[0].to_frame().set_index("field")["content"]
+        name: found[0][0].to_frame().set_index("field")["content"]
         for name in models
-        if (files := run_files(name, corpus))
+        if (found := _journals(name, corpus))
     }
     return pd.DataFrame(records).rename_axis("field")
 
 
+def _journals(name: str, corpus: Corpus) -> list[tuple[Record, list[Prediction]]]:
+    """Reads the journals of a run or of its shards; a page leaves out a run that can't be read."""
+    found = []
+    with leave_out() if os.environ.get(PAGE) else nullcontext():
+        found = [read_journal(file) for file in run_files(name, corpus)]
+    return found
+
+
 def run_files(name: str, corpus: Corpus) -> list[Path]:
-    """Lists the journals of a run or of its shards; empty if there is no run."""
+    """Lists the journals of a run or of its shards; empty if there is no run.
+
+    Of the runs of a model in the registry, that with the entry's settings comes first.
+
+    Raises:
+        CradleError: If there is no such model, or a journal can't be read.
+    """
     if name.endswith(".jsonl"):
         return [file for file in [paths.ROOT / name] if file.exists()]
-    path = find_journal(resolve(name), corpus)
+    registry, path = load_registry(), journal_named(name, corpus)
+    if path is None or name in registry:
+        path = find_journal(resolve(name, registry), corpus) or path
     return journal_files(path) if path else []

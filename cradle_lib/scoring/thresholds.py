@@ -144,7 +144,8 @@ def chosen_thresholds(
 
     Args:
         runs: The runs to score; those that stored no log-probabilities are left out.
-        dev: Runs of the same models over other dialogues, on which a threshold is chosen.
+        dev: Runs of the same systems over other dialogues, on which a threshold is chosen. All
+            settings must be the same.
         recalls: Target recalls, 0 to 1; for each the highest threshold that reaches it is chosen.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
         seed: Seed of the draws.
@@ -163,7 +164,7 @@ def chosen_thresholds(
     Raises:
         ScoringError: If a run and its dev run are over the same corpus.
     """
-    others = {(each.run.record.model, each.wanted): each for each in _scored_turns(dev, STAGES)}
+    others = {(each.run.record.system, each.wanted): each for each in _scored_turns(dev, STAGES)}
     parts = []
     for found in _scored_turns(runs, STAGES):
         levels, tp, _ = found.curve()
@@ -171,7 +172,7 @@ def chosen_thresholds(
         for share in recalls:
             if (enough := ratio(tp, tp[:1]) >= share).any():
                 points[f"recall of {100 * share:.0f} %"] = levels[enough][-1]
-        if other := others.get((found.run.record.model, found.wanted)):
+        if other := others.get((found.run.record.system, found.wanted)):
             points["highest F1 on dev"] = _best_threshold(found, other)
         flagged = [found.predicted, *(found.values >= level for level in points.values())]
         rows = found.hits(np.stack(flagged, axis=1))

@@ -48,12 +48,21 @@ def test_a_fork_adds_a_notebook_a_page_and_a_line_in_the_contents(project: Proje
     assert "my-model" in next(page for page in pages if page.name == "results").after
 
 
+def test_a_fork_with_the_id_of_a_registered_model_has_a_run_of_its_own(project: Project) -> None:
+    fork(project, "qwen3-32b")
+    entry = yaml.safe_load(project.plan.read_text())["pages"][-1]
+    assert entry["provides"] == ["runs/{corpus_name}/own-qwen3-32b.jsonl"]
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("results", "exists already"),
         ("My Model", "lower-case letters"),
         ("../out", "lower-case letters"),
+        # The run of the template, which is shown on its own page only.
+        ("your-model", "another page has a model"),
+        ("your--model", "another page has a model"),
     ],
 )
 def test_an_invalid_fork_changes_nothing(project: Project, name: str, message: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cradle_lib import paths
+from cradle_lib.book.cache_key import digest, digest_of
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.book.plan import Project, load_plan
@@ -58,3 +59,21 @@ def test_an_invalid_notebook_is_refused(tmp_path: Path, content: str) -> None:
 
     with pytest.raises(BookError, match="not a notebook of format 4"):
         Notebook.read(tmp_path / "n.ipynb")
+
+
+def test_a_file_without_permission_does_not_end_the_build(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root may read every file, the error of another user is simulated."""
+    write(project.root / "runs/a.jsonl", "{}")
+    write(project.root / "runs/closed.jsonl", "{}")
+    read = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path.name == "closed.jsonl":
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    found = digest_of(project, ["runs/*.jsonl"])
+    assert found == {"runs/a.jsonl": digest(b"{}"), "runs/closed.jsonl": ""}

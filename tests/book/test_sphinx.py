@@ -18,6 +18,8 @@ TABLE = (
     "HTML('<table><tr><th></th><th>a</th></tr><tr><th>1</th><td>2</td></tr></table>')"
 )
 ASIDE = "import sys, warnings\nwarnings.warn('old options')\nprint('half', file=sys.stderr)"
+UNREAD = "Not shown: runs/<i>.jsonl: can't be read."
+ASIDE += f"\nprint({UNREAD!r}, file=sys.stderr)"
 BAR = "for done in (10, 90, 100):\n    print(end=f'\\rbar {done} %', file=sys.stderr, flush=True)"
 ONE = "{page: one, notebook: one.ipynb}"
 
@@ -87,6 +89,11 @@ def test_one_command_executes_and_renders_pages(root: Path) -> None:
     intro = (root / "book/_build/html/intro.html").read_text(encoding="utf-8")
     assert "It costs $1 or $2." in intro
     assert "cradle-help-list" in intro
+    # A run that can't be read is a line on the page, and a warning that does not end the build,
+    # also of a build that does not execute the page again.
+    assert page.count('role="note"><p>Not shown: runs/&lt;i&gt;.jsonl') == 1
+    for shown in (done.stdout, build(root).stdout):
+        assert f"[book] warning: {UNREAD}" in shown
     # Standard error of libraries is not on the page.
     for place in ("book/_build/html", "book/sections"):
         assert not files_with(root / place, "bar 100", "UserWarning")

@@ -11,7 +11,7 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import find_model, load_registry
-from cradle_lib.detection.run import run
+from cradle_lib.detection.run import run, run_model
 from cradle_lib.errors import CradleError
 
 from .in_process import invoke
@@ -93,3 +93,16 @@ def test_stored_runs_are_selected_by_model_id_even_if_a_file_has_that_name(
     done = cradle("keyword", "always-none", "--corpus", corpus, *QUICK)
     assert done.exit_code == 0, done.output
     assert "Against Keyword lexicon" in done.stdout
+
+
+def test_a_run_without_an_entry_is_compared_by_the_name_of_its_journal(
+    corpus: Path, journals: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RUNS", tmp_path)
+    loaded = load_corpus(corpus)
+    run_model("always-none", loaded)
+    run_model(lambda prompt: "none", loaded, name="My function")
+    done = cradle("always-none", "my-function", "--corpus", corpus, *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "My function" in done.stdout
+    assert isinstance(cradle("always-none", "absent", "--corpus", corpus).exception, CradleError)

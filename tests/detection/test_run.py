@@ -249,8 +249,6 @@ def test_the_cost_limit_of_a_run_applies_to_every_resume(
     path = run(PRICED, corpus, out=tmp_path, limit=1, options=Options(consent=AGREE, max_cost=0.5))
     assert read_journal(path)[0].max_cost == 0.5
     engine = install_engine(monkeypatch, *[Answer("none", tokens_in=900_000, tokens_out=1)] * 2)
-    monkeypatch.setattr(run_module, "Remote", RecordingEngine)
-    engine.stop = lambda why: engine.answers.clear() or (_ for _ in ()).throw(EngineError(why))
     with pytest.raises(EngineError, match=r"of --max-cost \$0\.5 are spent"):
         run(PRICED, corpus, out=tmp_path, options=Options(consent=AGREE))
     assert len(engine.asked) == 1

@@ -210,3 +210,30 @@ def test_labels_with_unusable_answers_are_not_confused(
     ) in headline
     [picture] = [item for item in shown if isinstance(item, Picture) and "Heat map" in item.alt]
     assert f"{golds[1]:,} with an unusable answer, 0 different" in picture.alt
+
+
+@pytest.mark.parametrize(
+    ("about", "number"),
+    [
+        ([], "None"),
+        # A function of an earlier version could have the id of a model of the paper.
+        ([{"model": "qwen3-32b", "group": "own", "engine": "function"}], "None"),
+        ([{"model": "own-qwen3-32b", "group": "own", "engine": "function"}], "None"),
+        ([{"model": "qwen3-32b", "group": "open"}], "1"),
+        # Two runs of one model are one model.
+        ([{"model": "qwen3-32b"}, {"model": "qwen3-32b"}, {"model": "qwen3-14b"}], "2"),
+    ],
+)
+def test_the_first_page_counts_the_models_of_the_paper(
+    about: list[dict[str, Any]], number: str, systems: list[Predictions], corpus: Corpus
+) -> None:
+    generator = np.random.default_rng(2)
+    made = list(systems)
+    for place, fields in enumerate(about):
+        masks = np.where(generator.random(len(corpus.gold)) < 0.5, corpus.gold, 0)
+        run = replace(systems[0], masks=masks.astype(np.uint16))
+        fields = fields | {"name": f"Run {place}"}
+        made.append(replace(run, record=run.record.model_copy(update=fields)))
+    shown = show_page("home", {"draws": 20}, corpus, made)
+    text = " ".join(item.message for item in shown if isinstance(item, Notice))
+    assert f"{number} of the paper's models were run" in text

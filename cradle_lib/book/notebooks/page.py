@@ -1,19 +1,24 @@
 """The order in which a page shows the cells of its executed notebook: results first.
 
-The headline and the banner follow the title, before the text of the first cell. Code is folded
-below the output that it makes: cells without output are joined with the next one that has some, and
-the last ones with the last code of the page.
+The headline and the banner follow the title, before the text of the first cell, with lines about
+runs that could not be read. Code is folded below the output that it makes: cells without output are
+joined with the next one that has some, and the last ones with the last code of the page.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cradle_lib.book.notebooks.notebook import find_title
+from cradle_lib.detection.find_runs import NOT_SHOWN
+from cradle_lib.display.notice import Notice
 
 #: Tag of the cell whose output opens the page.
 FINDING: Final = "finding"
+#: Tag of the cell with the lines about runs that could not be read.
+UNREADABLE: Final = "unreadable"
 #: Tag of the cell that papermill adds, with the values of the parameters.
 INJECTED: Final = "injected-parameters"
 # Cells with one of these tags are not rearranged.
@@ -24,7 +29,10 @@ Cell = dict[str, Any]
 
 
 def as_page(cells: Sequence[Cell]) -> list[Cell]:
-    """Arranges the cells of an executed notebook; text on standard error is dropped."""
+    """Arranges the cells of an executed notebook.
+
+    Text on standard error is dropped, except the lines about runs that are not shown.
+    """
     headline: list[Cell] = []
     banner: list[Cell] = []
     body: list[Cell] = []
@@ -53,12 +61,27 @@ def as_page(cells: Sequence[Cell]) -> list[Cell]:
         last["source"] = "\n\n".join(filter(None, [last["source"], *code]))
     opening = [_output_cell(headline, [FINDING])] * bool(headline)
     opening += [_output_cell(banner)] * bool(banner)
+    unreadable = [_displayed(line) for line in _lines_about_runs(cells)]
+    opening += [_output_cell(unreadable, [UNREADABLE])] * bool(unreadable)
     return _numbered(_with_opening(body, opening))
 
 
 def tags_of(cell: Mapping[str, Any]) -> list[str]:
     """The tags of a cell."""
     return list(cell["metadata"].get("tags", []))
+
+
+def _lines_about_runs(cells: Sequence[Cell]) -> list[str]:
+    """Finds the lines on standard error about runs that are not shown, each once."""
+    outputs = [output for cell in cells for output in cell.get("outputs", ())]
+    written = ["".join(output["text"]) for output in outputs if output.get("name") == "stderr"]
+    return list(dict.fromkeys(re.findall(f"{NOT_SHOWN}.*", "".join(written))))
+
+
+def _displayed(line: str) -> dict[str, Any]:
+    notice = Notice(line)
+    shown = {"text/html": notice._repr_html_(), "text/plain": repr(notice)}
+    return {"output_type": "display_data", "metadata": {}, "data": shown}
 
 
 def _is_banner(output: Mapping[str, Any]) -> bool:

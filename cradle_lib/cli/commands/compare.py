@@ -13,8 +13,8 @@ import typer
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import out, percent, print_json, print_table
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection import Predictions, find_model, load_predictions, load_registry
-from cradle_lib.detection.find_runs import common_dialogues, load_run
+from cradle_lib.detection import Predictions, load_predictions, load_registry
+from cradle_lib.detection.find_runs import common_dialogues, load_named
 from cradle_lib.scoring.compare import compare as compare_runs
 from cradle_lib.scoring.output import json_rows
 
@@ -67,12 +67,11 @@ def compare(
 
 
 def _load(run: str, corpus: Corpus, *, partial: bool) -> Predictions:
-    registry = load_registry()
     path = Path(run)
     # An id may contain a dot, and a file may have the name of an id: the registry takes precedence.
-    if run not in registry and (path.suffix or len(path.parts) > 1 or path.exists()):
+    if run not in load_registry() and (path.suffix or len(path.parts) > 1 or path.exists()):
         return load_predictions(path, corpus, partial=partial)
-    return load_run(find_model(run, registry), corpus, partial=partial)
+    return load_named(run, corpus, partial=partial)
 
 
 def _names(arguments: Sequence[str], found: Sequence[Predictions]) -> list[str]:

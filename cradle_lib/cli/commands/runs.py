@@ -17,8 +17,9 @@ from cradle_lib.cli.console import command, err, out, print_json
 from cradle_lib.cli.money import journal_usage, show_usage
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection import OUTCOMES, Outcome, journal_path, read_journal
+from cradle_lib.detection import OUTCOMES, Outcome, read_journal
 from cradle_lib.detection.journal import joined_path, journal_files
+from cradle_lib.detection.matching import run_path
 from cradle_lib.detection.parsing import needs_cleaning
 from cradle_lib.detection.run import run
 from cradle_lib.detection.shards import join as join_shards
@@ -49,16 +50,17 @@ def infer(
     """
     settings = opt.run_settings(model, given)
     loaded = load_corpus(corpus, split)
-    journal = journal_path(settings.model, loaded, settings.history, shard, folder)
-    if folder.suffix == ".jsonl":
-        journal = folder
+    journal = folder
+    if journal.suffix != ".jsonl":
+        notice = settings.options.notice
+        journal = run_path(settings.model, loaded, settings.history, shard, folder, notice)
     with RunBar(settings.model.name, "turns", yes=yes) as bar:
         options = replace(settings.options, progress=bar.show, consent=bar.agree, max_cost=max_cost)
         try:
             run(
                 settings.model,
                 loaded,
-                out=folder,
+                out=journal,
                 history=settings.history,
                 limit=settings.limit,
                 sample=sample,

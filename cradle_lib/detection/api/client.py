@@ -60,8 +60,6 @@ class Remote(Engine):
     Attributes:
         policy: Timeouts and retries.
         address: Host and port of the service, and of the proxy, for messages.
-        on_lost_call: Called with a failed prediction for each call that got no answer but may be
-            charged, before it is retried or the run ends. The question stays open.
     """
 
     kind = "service"
@@ -114,7 +112,6 @@ class Remote(Engine):
         # A provider's own service refuses long prompts, and test texts would be charged.
         self._counts = TokenCounts(testable=model.base_url is not None and model.prices is None)
         self._has_waited = False
-        self.on_lost_call: Emit = lambda _: None
 
     @abstractmethod
     def headers(self) -> dict[str, Any]:
@@ -140,6 +137,10 @@ class Remote(Engine):
     @abstractmethod
     def read(self, reply: object) -> Answer:
         """Converts a reply, which is any JSON or text that reports no error, to an answer."""
+
+    def limit_calls(self, calls: int) -> None:
+        """Limits the calls in flight."""
+        self.options = replace(self.options, concurrency=calls)
 
     def stop(self, why: str) -> None:
         """Ends the run: calls in flight are completed and written, and no further call begins.

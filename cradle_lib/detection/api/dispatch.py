@@ -19,7 +19,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Self
 
 from cradle_lib.detection.api.faults import PERMANENT_HINT, Fault
-from cradle_lib.detection.engine import Emit, Questions
+from cradle_lib.detection.engine import KEPT, Emit, Questions
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prediction, Prompt
 from cradle_lib.errors import EngineError
@@ -32,7 +32,6 @@ _LATER: Final = (
     "Go on later, or let the run wait longer with `--set silence=SECONDS` "
     "(in Python `Options(silence=...)`)"
 )
-_KEPT: Final = "The answers so far are kept: run the same command again to go on."
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class Dispatcher:
 
         Only the first reason is reported.
         """
-        self._end(EngineError(f"{self._service.model.name}: {why}. {_KEPT}"))
+        self._end(EngineError(f"{self._service.model.name}: {why}. {KEPT}"))
 
     def cancel(self) -> None:
         """Ends the run and cancels the calls in flight. Thread-safe."""

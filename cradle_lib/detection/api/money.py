@@ -22,6 +22,7 @@ from cradle_lib.arguments import checked
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.journal import read_answers
 from cradle_lib.detection.model import Decoding, Model, Prices
+from cradle_lib.detection.predictions import Predictions
 from cradle_lib.detection.registry import load_registry, resolve
 from cradle_lib.detection.session import Answer, Prediction, Session
 from cradle_lib.detection.stored_answers import run_files
@@ -284,17 +285,18 @@ def estimate_costs(
 
 
 @checked
-def run_usage(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
+def run_usage(corpus: Corpus, runs: Sequence[str | Predictions]) -> pd.DataFrame:
     """Adds up the tokens, the time and the dollars of runs, including repeated calls.
 
     Args:
         corpus: The corpus of the runs.
-        models: Ids in the registry, or specs; models without a run are left out.
+        runs: Runs, ids in the registry, specs, or names of journals; models without a run are left
+            out.
 
     Returns:
         One row for each run.
 
-        - ``system`` (str): the model's name.
+        - ``system`` (str): the run's name.
         - ``answers`` (int): stored answers; ``silent`` (int): answers without token counts, which
           the sums leave out.
         - ``prompt_tokens``, ``output_tokens`` (float): tokens of prompts and of answers; NaN if no
@@ -302,23 +304,29 @@ def run_usage(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
         - ``cached``, ``written`` (float): shares of the prompts' tokens, 0 to 1, that were read
           from a cache and written to one; NaN as above.
         - ``seconds`` (float): mean seconds per answer.
-        - ``cost`` (float): dollars that the run cost; NaN without prices.
+        - ``cost`` (float): dollars that the run cost at the prices in the registry; NaN without
+          prices.
 
     Raises:
         CradleError: If there is no such model, or a run can't be read.
     """
     import pandas as pd
 
+    registry = load_registry()
     rows: list[dict[str, object]] = []
-    for name in models:
-        entry = resolve(name)
-        files = run_files(name, corpus)
-        answers = [answer for file in files for answer in read_answers(file)[1]]
+    for run in runs:
+        files = run_files(run, corpus) if isinstance(run, str) else run.files
+        read = [read_answers(file) for file in files]
+        answers = [answer for _, stored in read for answer in stored]
         if not answers:
             continue
+        record = read[0][0] if isinstance(run, str) else run.record
+        entry = registry.get(record.model)
+        if entry and entry.engine != record.engine:
+            entry = None
         usage, counted = total_usage(answers)
         row: dict[str, object] = {
-            "system": entry.name,
+            "system": entry.name if entry and isinstance(run, str) else record.name,
             "answers": len(answers),
             "silent": len(answers) - counted,
             "seconds": np.mean([answer.seconds for answer in answers]),
@@ -327,7 +335,7 @@ def run_usage(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
             row["prompt_tokens"], row["output_tokens"] = usage.prompt, usage.output
             row["cached"] = usage.cached / max(usage.prompt, 1)
             row["written"] = usage.written / max(usage.prompt, 1)
-        if counted and entry.prices:
+        if counted and entry and entry.prices:
             row["cost"] = usage.cost(entry.prices)
         rows.append(row)
     return pd.DataFrame(rows, columns=list(_USED))

@@ -9,17 +9,14 @@ import textwrap
 from collections.abc import Callable
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from cradle_lib.detection.engine import Sequential, failure
-from cradle_lib.detection.model import Model
 from cradle_lib.detection.parsing import Outcome
 from cradle_lib.detection.session import Answer, Prompt
 from cradle_lib.errors import EngineError
-from cradle_lib.validation import faults
 
 _LAMBDA: Final = (lambda: None).__name__
-_NOT_IN_IDS: Final = re.compile(r"[^a-z0-9.]+")
+# Dots stay, except those that would begin another part of a journal's name.
+_NOT_IN_IDS: Final = re.compile(r"[^a-z0-9.]+|\.(?=history-|shard-)")
 
 
 class Function(Sequential):
@@ -73,17 +70,6 @@ class Function(Sequential):
             parts.append(f"version:{version}")
         self.code = " ".join(parts)
         self._function = function
-
-    @property
-    def model(self) -> Model:
-        """The function as an entry of a registry."""
-        fields = {"id": id_of(self.name), "name": self.name, "group": "own", "engine": "function"}
-        try:
-            return Model.model_validate(fields)
-        except ValidationError as error:
-            raise EngineError(
-                f"{faults(error, Model, quoted=True)}. Give another `name=`."
-            ) from None
 
     def reply(self, prompt: Prompt) -> Answer:
         """Calls the function. Any exception, even a :class:`.CradleError`, fails the turn."""

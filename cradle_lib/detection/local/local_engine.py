@@ -14,7 +14,7 @@ from cradle_lib.detection.local.adapter import tokenizer_in_use
 from cradle_lib.detection.local.chat import Chat, asks_for_date, today
 from cradle_lib.detection.local.generation import checkpoint_settings, inherited_settings, listed
 from cradle_lib.detection.local.load import load_generation_config, load_tokenizer, load_weights
-from cradle_lib.detection.local.revision import weights_pin
+from cradle_lib.detection.local.revision import known_pin, weights_pin
 from cradle_lib.detection.model import Decoding, Model
 from cradle_lib.detection.parsing import Outcome, is_cut
 from cradle_lib.detection.session import Answer, Prompt
@@ -276,6 +276,11 @@ class LocalEngine(Engine):
         engine = cls(model, options)
         engine.revision = weights_pin(model)
         return engine
+
+    @classmethod
+    def pin(cls, model: Model, corpus: Corpus) -> str:
+        """Finds the pin of the weights, with ``*`` for a part that would need the network."""
+        return known_pin(model)
 
     def __init__(self, model: Model, options: Options, local: Local | None = None) -> None:
         require_packages("torch", "transformers", extra="local", model=model)

@@ -13,6 +13,7 @@ References:
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,6 +62,14 @@ class Probe(LocalEngine, Sequential):
         engine = cls(model, corpus, options)
         engine.revision = f"{weights_pin(model)} train:{engine._train.fingerprint}"
         return engine
+
+    @classmethod
+    def pin(cls, model: Model, corpus: Corpus) -> str:
+        """Finds the pin of the weights and of the train split, which may be missing here."""
+        train = "*"
+        with suppress(EngineError):
+            train = train_split(corpus).fingerprint
+        return f"{super().pin(model, corpus)} train:{train}"
 
     def __init__(self, model: Model, corpus: Corpus, options: Options) -> None:
         super().__init__(model, options)

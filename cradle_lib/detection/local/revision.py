@@ -55,6 +55,22 @@ def weights_pin(model: Model) -> str:
     return base_pin(model) + (f" + {adapter_digest(folder)}" if folder is not None else "")
 
 
+def known_pin(model: Model) -> str:
+    """Finds the pin of a model's weights and adapter without a network.
+
+    Each part that is not known is ``*``: weights on the Hub without a commit, or a missing adapter
+    without a digest.
+    """
+    folder, pinned = Path(model.base), model.base_revision or ""
+    is_fixed = pinned.startswith("sha256:") or _COMMIT.fullmatch(pinned)
+    found = base_pin(model) if folder.is_dir() else pinned if is_fixed else "*"
+    if model.adapter is None:
+        return found
+    adapter = _adapter_folder(model.adapter)
+    digest = adapter_digest(adapter) if adapter.is_dir() else model.adapter_revision or "*"
+    return f"{found} + {digest}"
+
+
 def base_pin(model: Model) -> str:
     """Finds the pin of a model's weights without an adapter."""
     folder, pinned = Path(model.base), model.base_revision
@@ -115,9 +131,7 @@ def find_adapter(model: Model) -> Path | None:
     """
     if model.adapter is None:
         return None
-    folder = Path(model.adapter)
-    if not folder.is_dir():
-        folder = paths.ROOT / model.adapter
+    folder = _adapter_folder(model.adapter)
     for name in (CONFIG, WEIGHTS):
         if not (folder / name).is_file():
             raise EngineError(
@@ -135,6 +149,11 @@ def find_adapter(model: Model) -> Path | None:
     return folder
 
 
+def _adapter_folder(name: str) -> Path:
+    folder = Path(name)
+    return folder if folder.is_dir() else paths.ROOT / name
+
+
 def adapter_digest(folder: Path) -> str:
     """Pins an adapter by its two files, and by its tokenizer and chat template if it has them."""
     return _content_pin(folder, (folder / name for name in _ADAPTER_FILES))
@@ -142,9 +161,16 @@ def adapter_digest(folder: Path) -> str:
 
 def _content_pin(folder: Path, files: Iterable[Path]) -> str:
     """Pins files of a folder: ``sha256:`` and the digest of their names and contents, in order."""
+    states = [(file, file.stat()) for file in files if file.is_file()]
+    return _digest_files(folder, tuple((file, s.st_size, s.st_mtime_ns) for file, s in states))
+
+
+# Cached, because weights may have many gigabytes. A changed file has another time or size.
+@cache
+def _digest_files(folder: Path, files: tuple[tuple[Path, int, int], ...]) -> str:
     digest = hashlib.sha256()
-    for file in filter(Path.is_file, files):
-        digest.update(f"{file.relative_to(folder).as_posix()}\0{file.stat().st_size}\0".encode())
+    for file, size, _ in files:
+        digest.update(f"{file.relative_to(folder).as_posix()}\0{size}\0".encode())
         with file.open("rb") as handle:
             while piece := handle.read(1 << 24):
                 digest.update(piece)

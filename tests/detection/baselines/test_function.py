@@ -8,7 +8,16 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import OUTCOMES, Prompt, read_journal, resolve, run_model
+from cradle_lib.detection import (
+    OUTCOMES,
+    Prompt,
+    load_registry,
+    read_journal,
+    registry,
+    resolve,
+    run_model,
+    stored_runs,
+)
 from cradle_lib.errors import CorpusError, EngineError, RegistryError
 from cradle_lib.labels import BITS
 
@@ -98,6 +107,42 @@ def test_a_function_is_identified_by_its_source_class_or_version(corpus: Corpus)
     assert run_model(scope["answer"], corpus, version="3").record.code == "version:3"
     with pytest.raises(RegistryError, match="a function takes no temperature"):
         run_model(lambda prompt: "none", corpus, name="F", temperature=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Qwen3-32B", "own-qwen3-32b"),
+        ("qwen3 32b", "own-qwen3-32b"),
+        ("QWEN3_32B", "own-qwen3-32b"),
+        ("keyword", "own-keyword"),
+        ("Llama 3.3 70B", "own-llama-3.3-70b"),
+        ("own keyword", "own-keyword"),
+        ("Qwen3-33B", "qwen3-33b"),
+        ("keyword.history-gold", "keyword-history-gold"),
+        ("x.shard-0-of-2", "x-shard-0-of-2"),
+    ],
+)
+def test_a_function_never_has_an_id_of_the_registry(
+    name: str, expected: str, corpus: Corpus
+) -> None:
+    run_model("keyword", corpus)
+    mine = run_model(lambda prompt: "alert_past", corpus, name=name)
+    assert (mine.record.model, mine.record.name) == (expected, name)
+    assert mine.record.model not in load_registry()
+    assert mine.files[0].name == f"{expected}.jsonl"
+    # The run of the registry's model is another one.
+    assert run_model("keyword", corpus).masks.tolist() != mine.masks.tolist()
+    assert len(stored_runs(corpus)) == 2
+
+
+def test_a_spec_never_has_an_id_of_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = load_registry()
+    entries["hf-lab-tiny"] = entries["qwen3-32b"].model_copy(update={"id": "hf-lab-tiny"})
+    entries["own-hf-lab-tiny"] = entries["hf-lab-tiny"]
+    monkeypatch.setattr(registry, "load_registry", lambda: entries)
+    assert resolve("hf:lab/tiny").id == "own-own-hf-lab-tiny"
+    assert resolve("hf:LAB/tiny 2").id == "hf-lab-tiny-2"
 
 
 def test_a_spec_becomes_a_registry_entry() -> None:

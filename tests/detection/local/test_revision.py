@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Model, read_journal
+from cradle_lib.detection import Model, Options, read_journal, run_model, stored_runs
+from cradle_lib.detection.find_runs import PAGE
 from cradle_lib.detection.local import revision
 from cradle_lib.detection.local.revision import base_pin, hub_commit, load_error
 from cradle_lib.detection.run import run
-from cradle_lib.errors import EngineError, JournalError
+from cradle_lib.errors import EngineError, JournalError, NoRunError
 
 from .tiny_models import make_model, make_weights
 
@@ -83,3 +84,46 @@ def test_changed_weights_in_a_folder_are_another_run(corpus: Corpus, tmp_path: P
     make_weights(folder, family="qwen3")
     with pytest.raises(JournalError, match=f"revision is .* and '{pin}' there"):
         run(make_model(folder), corpus, out=tmp_path / "runs")
+
+
+def test_a_folder_that_changed_is_asked_again_and_one_that_was_restored_is_not(
+    corpus: Corpus, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In Python, and on a page, which runs no model."""
+    folder = make_weights(tmp_path / "mine")
+    kept = shutil.copytree(folder, tmp_path / "kept")
+    spec, options = f"hf:{folder}", Options(device="cpu")
+    settings = {"prompt": "short", "max_new_tokens": 4, "limit": 1, "options": options}
+    first = run_model(spec, corpus, **settings)
+    make_weights(folder, family="qwen3")
+    monkeypatch.setenv(PAGE, "any")
+    with pytest.raises(NoRunError, match=f"revision is .* here and '{first.record.revision}' ther"):
+        run_model(spec, corpus, **settings)
+    monkeypatch.delenv(PAGE)
+    second = run_model(spec, corpus, **settings)
+    assert second.files != first.files
+    assert second.record.revision == base_pin(make_model(folder))
+    shutil.rmtree(folder)
+    shutil.copytree(kept, folder)
+    monkeypatch.setenv(PAGE, "any")
+    again = run_model(spec, corpus, **settings)
+    assert (again.files, again.answers) == (first.files, first.answers)
+    # Without the folder, its run is all that is known.
+    shutil.rmtree(folder)
+    assert run_model(spec, corpus, **settings).files == first.files
+
+
+def test_specs_with_the_same_id_have_different_runs(
+    corpus: Corpus, tmp_path: Path, home: Path
+) -> None:
+    make_weights(tmp_path / "a" / "b")
+    make_weights(tmp_path / "a_b", family="qwen3")
+    settings = {"prompt": "short", "max_new_tokens": 4, "options": Options(device="cpu")}
+    specs = [f"hf:{tmp_path / 'a' / 'b'}", f"hf:{tmp_path / 'a_b'}"]
+    made = [run_model(spec, corpus, **settings) for spec in specs]
+    assert made[0].record.model == made[1].record.model
+    assert [found.record.weights for found in made] == [spec.partition(":")[2] for spec in specs]
+    assert made[0].answers != made[1].answers
+    for spec, found in zip(specs, made, strict=True):
+        assert run_model(spec, corpus, **settings).answers == found.answers
+    assert len(stored_runs(corpus)) == 2
