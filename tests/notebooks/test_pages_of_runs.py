@@ -80,7 +80,7 @@ def test_published_values_are_in_separate_tables(
         )
     ]
     shown = tables("results", runs)
-    ours, published = shown[:4], shown[4:7]
+    ours, published = shown[:5], shown[5:8]
     for table in ours:
         assert {row[0].text for row in table.rows} == {*names}
         assert "published" not in table.frame
