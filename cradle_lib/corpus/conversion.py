@@ -20,7 +20,14 @@ import pandas as pd
 from cradle_lib.arguments import checked
 from cradle_lib.corpus import forms
 from cradle_lib.corpus.dialogue import Corpus, valid_unicode
-from cradle_lib.corpus.release import COLUMNS, build_corpus, read_mask, whole_number, write_release
+from cradle_lib.corpus.release import (
+    COLUMNS,
+    build_corpus,
+    is_given,
+    read_mask,
+    whole_number,
+    write_release,
+)
 from cradle_lib.corpus.tables import brief
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import LABELS, format_mask
@@ -141,7 +148,9 @@ def convert(
     named = "by their ids" if "id" in rows else "by their order"
     understood["dialogues"] = f"{len(corpus):,}, named {named}"
     origin = f"in column {columns['labels']}" if "labels" in columns else "no column of labels"
-    understood["labels"] = f"{sum(turn.mask.bit_count() for turn in corpus.turns):,} ({origin})"
+    number = sum(turn.mask.bit_count() for turn in corpus.turns)
+    unlabelled = corpus.unlabelled if "labels" in columns else ()
+    understood["labels"] = ". ".join([f"{number:,} ({origin})", *unlabelled]).rstrip(".")
     left = "; ".join(f"{what}: {count:,}" for what, count in notes.items())
     understood["left out or joined"] = left or "nothing"
     return Conversion(corpus, understood)
@@ -223,16 +232,19 @@ def _read_rows(
 
     Returns:
         One row per message with the columns ``row``, ``dialogue`` (its number), ``id`` if it has
-        one, ``speaker``, ``key`` (the speaker as :func:`_key` spells it), ``text`` and ``mask``.
+        one, ``speaker``, ``key`` (the speaker as :func:`_key` spells it), ``text``, ``mask`` and
+        ``given`` (whether the message says which labels it has).
     """
-    messages, texts, masks = source.messages, [], []
+    messages, texts, masks, given = source.messages, [], [], []
     for row, message in zip(messages.index, messages.to_dict("records"), strict=True):
         try:
             texts.append(_read_text(message[columns["text"]], notes))
-            masks.append(read_mask(message.get(columns.get("labels"))))
+            cell = message.get(columns.get("labels"))
+            masks.append(read_mask(cell))
+            given.append(is_given(cell))
         except CorpusError as error:
             raise CorpusError(error.problem, row=row, hint=_FIX_CELL) from None
-    rows = pd.DataFrame({"row": messages.index, "text": texts, "mask": masks})
+    rows = pd.DataFrame({"row": messages.index, "text": texts, "mask": masks, "given": given})
     rows["turn"] = rows.index
     if "turn" in columns:
         rows["turn"] = [whole_number(cell) for cell in messages[columns["turn"]]]
@@ -347,9 +359,11 @@ def _merge(rows: pd.DataFrame, notes: Counter[str], *, join: bool) -> pd.DataFra
         notes[f"consecutive messages of one speaker, {what}"] = same.sum()
     if join and same.any():
         starts = np.flatnonzero(~same)
-        texts, masks = rows["text"].to_numpy(), rows["mask"].to_numpy()
-        joined = ["\n".join(parts) for parts in np.split(texts, starts[1:])]
-        rows = rows.iloc[starts].assign(text=joined, mask=np.bitwise_or.reduceat(masks, starts))
+        joined = ["\n".join(parts) for parts in np.split(rows["text"].to_numpy(), starts[1:])]
+        masks, given = (
+            np.bitwise_or.reduceat(rows[name].to_numpy(), starts) for name in ("mask", "given")
+        )
+        rows = rows.iloc[starts].assign(text=joined, mask=masks, given=given)
     return rows
 
 
@@ -357,7 +371,8 @@ def _build(rows: pd.DataFrame, name: str) -> Corpus:
     """Makes a corpus; an error names the row in the source."""
     numbers = rows.groupby("dialogue").cumcount()
     texts = rows["role"] + ": " + rows["text"]
-    turns = zip(numbers, texts, rows["mask"].map(format_mask), strict=True)
+    cells = rows["mask"].map(format_mask).where(rows["given"], "")
+    turns = zip(numbers, texts, cells, strict=True)
     about = {"dialogue_id": rows["id"].tolist()} if "id" in rows else {}
     try:
         return build_corpus(turns, name, about=about)

@@ -6,6 +6,7 @@ from .engine import Options as Options
 from .engine import Progress as Progress
 from .engine import make_engine as make_engine
 from .find_runs import dev_runs as dev_runs
+from .find_runs import missing_baselines as missing_baselines
 from .find_runs import repeated_runs as repeated_runs
 from .find_runs import stored_runs as stored_runs
 from .journal import Journal as Journal

@@ -16,11 +16,12 @@ from cradle_lib import paths
 from cradle_lib.arguments import checked
 from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.load import load_corpus
+from cradle_lib.detection.baselines.tfidf import train_split
 from cradle_lib.detection.journal import journal_files, journal_path, list_runs
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.predictions import Predictions, load_predictions
 from cradle_lib.detection.registry import load_registry, resolve
-from cradle_lib.errors import CorpusError, NoRunError, ScoringError
+from cradle_lib.errors import CorpusError, EngineError, NoRunError, ScoringError
 from cradle_lib.files import visible_files
 from cradle_lib.record import History
 
@@ -145,6 +146,33 @@ def dev_runs(runs: Sequence[Predictions], corpus: str) -> list[Predictions]:
                 with suppress(NoRunError):
                     found += stored_runs(dev, [each.record.model])
     return found
+
+
+@checked
+def missing_baselines(corpus: Corpus, runs: Sequence[Predictions]) -> tuple[str, ...]:
+    """Says which baselines of the default set have no run, and why.
+
+    Args:
+        corpus: The corpus of the runs.
+        runs: The runs that were found.
+
+    Returns:
+        A sentence or more for a page; empty if every baseline has a run.
+    """
+    found = {run.record.model for run in runs}
+    names = [
+        entry.name
+        for entry in load_registry().values()
+        if entry.default and entry.kind == "baseline" and entry.id not in found
+    ]
+    if not names:
+        return ()
+    why = ""
+    try:
+        train_split(corpus)
+    except EngineError as error:
+        why = f" {str(error)[0].upper()}{str(error)[1:]}"
+    return (f"Without a run over {corpus.name}: {', '.join(names)}.{why}",)
 
 
 @checked

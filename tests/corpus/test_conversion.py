@@ -445,3 +445,18 @@ def test_dialogues_written_in_a_form_are_read_back(
         assert [d.id for d in found] == [f"c{number}" for number in range(len(content))]
         labels = [[format_mask(t.mask) for t in d.turns] for d in found]
         assert labels == [[turn[2] for turn in turns] for turns in content]
+
+
+def test_dialogues_without_labels_stay_unlabelled(tmp_path: Path) -> None:
+    told: Dialogues = [[("User", "Hi", "none"), ("Listener", "Hello", "none")]]
+    # A message of the first dialogue has no field for labels.
+    content = chats(dialogues=told, after=[{"role": "user", "content": "I am tired"}]) + chats()
+    path = write(tmp_path, "chat.jsonl", lines(content))
+    found = convert(path, tmp_path / "chat.csv")
+    assert [d.labelled for d in load_corpus(tmp_path / "chat.csv")] == [True, False, False]
+    assert found.understood["labels"] == (
+        "0 (in column labels). 2 of the 3 dialogues have no gold labels and no scores"
+    )
+    without = convert(path, tmp_path / "bare.csv", labels="none").corpus
+    assert without.fingerprint == load_corpus(tmp_path / "bare.csv").fingerprint
+    assert not any(dialogue.labelled for dialogue in without)
