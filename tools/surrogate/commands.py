@@ -1,4 +1,4 @@
-"""Commands for the written dialogues: ``plan``, ``skeleton`` and ``check``."""
+"""Commands for the written dialogues: plans, skeletons, checks and blind readings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from cradle_lib import paths
 from cradle_lib.errors import CradleError
 from tools.surrogate.dialogue_files import Fault, Written, check_file, file_paths, skeleton
 from tools.surrogate.measures import Measure, doubts, measure
 from tools.surrogate.plans import SPLITS, write_plans
+from tools.surrogate.readings import READINGS, collect, report, sheet_texts
 from tools.surrogate.seeds import write_seeds
 
 #: Examples printed below a measure that misses its target.
@@ -33,6 +35,16 @@ def run(arguments: Sequence[str]) -> int:
     check = commands.add_parser("check", help="check files and measure their text")
     check.add_argument("files", nargs="*", type=Path, help="default: all files")
     check.add_argument("--partial", action="store_true", help="accept missing or empty dialogues")
+    sheet = commands.add_parser("sheet", help="print a sheet for a blind reader")
+    kept = commands.add_parser("collect", help="check a reader's answers and keep them")
+    kept.add_argument("answers", type=Path)
+    for command in (sheet, kept):
+        command.add_argument("split", choices=SPLITS)
+        command.add_argument("number", type=int, help="number of the sheet, from 0")
+        command.add_argument("--anchors", type=Path, help="real and stitched dialogues to mix in")
+    kept.add_argument("reader", help="letter of the reader")
+    readings = commands.add_parser("readings", help="compare readers' answers with the plans")
+    readings.add_argument("files", nargs="*", type=Path, help="default: all answers")
     given = parser.parse_args(arguments)
     try:
         if given.command == "plan":
@@ -40,6 +52,15 @@ def run(arguments: Sequence[str]) -> int:
             write_seeds()
         elif given.command == "skeleton":
             print(skeleton(given.split, given.number), end="")  # noqa: T201
+        elif given.command == "sheet":
+            texts = sheet_texts(given.split, given.number, given.anchors)
+            print("\n\n".join(map(str, texts)))  # noqa: T201
+        elif given.command == "collect":
+            place = (given.split, given.number, given.reader)
+            print(paths.shown(collect(given.answers, *place, given.anchors)))  # noqa: T201
+        elif given.command == "readings":
+            lines = report(given.files or sorted(READINGS.glob("*.jsonl")))
+            print("\n".join(lines))  # noqa: T201
         else:
             files = given.files or file_paths()
             if given.partial and not given.files:
