@@ -15,8 +15,8 @@ from cradle_extras.bundle.verify import Verification
 from cradle_extras.bundle.verify import verify as derive
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.commands.score import show_predicted
-from cradle_lib.cli.console import err, out, percent, print_json, print_table
+from cradle_lib.cli.commands.score import in_percent, show_predicted
+from cradle_lib.cli.console import err, interval_note, out, print_json, print_table
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.corpus.needs import unmet
 from cradle_lib.detection import Predictions
@@ -110,9 +110,10 @@ def score_bundles(
     for path, run, found in zip(bundles, runs, results, strict=True):
         row = {"run": run.record.name, "bundle": path.name}
         for level, evaluation in found.items():
-            row[f"{level}, micro"] = percent(*map(float, evaluation.estimate("micro_f1")))
+            row[f"{level}, micro"] = in_percent(evaluation, "micro_f1")
         rows.append(row)
-    print_table(rows, "F1 in percent", right=[name for name in rows[0] if "micro" in name])
+    right = [name for name in rows[0] if "micro" in name]
+    print_table(rows, "F1 in percent", interval_note(rows), right=right)
     signatures = [found["turn"].signature for found in results]
     for path, signature in zip(bundles, signatures, strict=True):
         out.print(f"{path.name}: {signature}")

@@ -29,6 +29,7 @@ from cradle_lib.detection.session import Prediction, Session
 from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.record import Record
 from cradle_lib.scoring.conventions import Conventions
+from cradle_lib.statistics.bootstrap import Estimate, excludes
 from cradle_lib.validation import faults
 from cradle_lib.version import library_version
 
@@ -224,6 +225,7 @@ def _differences(stated: Any, derived: Any) -> Iterator[str]:
 def _values(content: Any, place: str) -> Iterator[tuple[str, Any]]:
     """Lists the scalar values of a JSON document with their places."""
     if isinstance(content, dict):
+        content = _without_excluding_interval(content)
         for name, value in content.items():
             yield from _values(value, f"{place}, {name}")
     elif isinstance(content, list):
@@ -233,3 +235,11 @@ def _values(content: Any, place: str) -> Iterator[tuple[str, Any]]:
             yield from _values(row, f"{place}, row {number}{about}")
     else:
         yield place, content
+
+
+def _without_excluding_interval(row: dict[str, Any]) -> dict[str, Any]:
+    """Drops an interval that does not contain its score, which earlier versions stated."""
+    estimate = [row.get(name) for name in Estimate._fields]
+    if all(isinstance(part, float | int) for part in estimate) and excludes(*estimate):
+        return row | {"low": None, "high": None}
+    return row

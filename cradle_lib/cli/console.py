@@ -42,6 +42,7 @@ class Plain(Console):
 
 out: Final = Plain(highlight=False, soft_wrap=True, markup=False, emoji=False)
 err: Final = Plain(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
+_NO_INTERVAL: Final = "[-]"
 
 
 def command(*words: str) -> str:
@@ -102,9 +103,21 @@ def print_table(
         out.print(caption)
 
 
-def percent(value: float, low: float = math.nan, high: float = math.nan, *, digits: int = 2) -> str:
-    """Formats a share in percent, with its interval if there is one."""
+def percent(value: float, *ends: float, digits: int = 2) -> str:
+    """Formats a share in percent, with the ends of its interval; a dash if these are NaN."""
     if math.isnan(value):
         return "n/a"
-    interval = "" if math.isnan(low) else f" [{100 * low:.1f}, {100 * high:.1f}]"
-    return f"{100 * value:.{digits}f}{interval}"
+    shown, *interval = (f"{100 * part:.{digits}f}" for part in (value, *ends))
+    if not interval:
+        return shown
+    return f"{shown} {_NO_INTERVAL}" if math.isnan(ends[0]) else f"{shown} [{', '.join(interval)}]"
+
+
+def interval_note(rows: Sequence[Mapping[Any, str]]) -> str | None:
+    """Explains the dashes that :func:`percent` wrote in these rows; ``None`` if there are none."""
+    if not any(cell.endswith(_NO_INTERVAL) for row in rows for cell in row.values()):
+        return None
+    return (
+        f"{_NO_INTERVAL}: no interval, because the score is the same in at least 95 % of the "
+        "draws, undefined in more than 5 %, or outside the middle 95 % of them."
+    )

@@ -42,8 +42,8 @@ _FOLDED: Final = ("Signature `", *_IN_WORDS)
 RESAMPLED: Final = "Intervals cover the sampling of dialogues only."
 #: The note on values without an interval.
 NO_INTERVAL: Final = (
-    "A value has no interval if it is the same in at least 95 % of the draws or undefined in more "
-    "than 5 %, or for a reason that another note gives."
+    "A value has no interval if it is the same in at least 95 % of the draws, undefined in more "
+    "than 5 %, outside the middle 95 % of the draws, or for a reason that another note gives."
 )
 
 

@@ -40,7 +40,7 @@ from cradle_lib.scoring.evaluate import Evaluation, evaluate
 from cradle_lib.scoring.paired_tests import PERMUTATIONS, paired_tests
 from cradle_lib.scoring.scores import ENOUGH, precision_recall_f1, tallies_at
 from cradle_lib.scoring.signature import Signature, require_comparable, signed
-from cradle_lib.statistics.bootstrap import bootstrap
+from cradle_lib.statistics.bootstrap import percentiles
 from cradle_lib.statistics.rates import Floats
 
 ALPHA: Final = 0.05
@@ -256,8 +256,9 @@ def rank_ranges(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
         - ``system``, ``level``, ``coverage`` (str): as in :meth:`.Evaluation.to_frame`.
         - ``rank`` (int): 1 is the highest micro F1; tied systems share the best of their ranks.
         - ``ranks`` (str): the middle 95 % of the ranks over the draws, such as ``1`` or ``2 to 4``.
-          Systems that tie in a draw count with the best and the worst of their ranks. Without
-          draws, and for a single dialogue, the ranks in the corpus itself.
+          Systems that tie in a draw count with the best and the worst of their ranks. The range
+          always contains the ranks in the corpus itself; without draws, and for a single dialogue,
+          only these.
         - ``signature`` (str): the scoring settings.
     """
     groups: dict[tuple[str, str], list[Evaluation]] = {}
@@ -272,26 +273,25 @@ def _ranked(group: Sequence[Evaluation]) -> list[dict[str, Any]]:
     """Ranks the systems of one level that were scored over the same dialogues."""
     signature = group[0].signature
     tallies = [tallies_at(each.counts.rows, each.counts.level).sum(axis=1) for each in group]
-    found = bootstrap(
-        np.stack(tallies, axis=1),
-        partial(_ranks, zero_division=signature.zero_division),
-        draws=signature.draws,
-        seed=signature.seed,
-    )
-    best, worst = found["best"], found["worst"]
-    # There is no interval if a rank is the same in all draws.
-    lows = np.floor(np.where(np.isnan(best.low), best.value, best.low)).astype(int)
-    highs = np.ceil(np.where(np.isnan(worst.high), worst.value, worst.high)).astype(int)
+    rows = np.stack(tallies, axis=1)
+    ranks = partial(_ranks, zero_division=signature.zero_division)
+    own = ranks(rows.sum(axis=0, dtype=np.float64))
+    lows, highs = own["best"], own["worst"]
+    if signature.draws and len(rows) != 1:
+        drawn = percentiles(rows, ranks, draws=signature.draws, seed=signature.seed)
+        # A percentile is NaN, and ignored, if a rank is the same in all draws.
+        lows = np.floor(np.fmin(lows, drawn["best"][0]))
+        highs = np.ceil(np.fmax(highs, drawn["worst"][1]))
     return [
         {
             "system": group[place].run.record.name,
             "level": signature.level,
             "coverage": group[place].run.coverage,
-            "rank": int(best.value[place]),
-            "ranks": " to ".join(map(str, dict.fromkeys([lows[place], highs[place]]))),
+            "rank": int(own["best"][place]),
+            "ranks": " to ".join(dict.fromkeys(f"{ends[place]:.0f}" for ends in (lows, highs))),
             "signature": str(group[place].signature),
         }
-        for place in np.argsort(best.value, kind="stable")
+        for place in np.argsort(own["best"], kind="stable")
     ]
 
 

@@ -11,8 +11,8 @@ Limits:
     A percentile interval measures how much a score would vary with other dialogues of the same
     kind. It covers neither the model's own randomness nor other populations. A rare label is
     missing from some draws, where its F1 is ``zero_division``; this makes intervals of macro F1
-    wider and moves them off centre. For shares of few occurrences use
-    :mod:`~cradle_lib.statistics.proportions`.
+    wider and moves them off centre. A statistic outside its own percentile interval has no
+    interval. For shares of few occurrences use :mod:`~cradle_lib.statistics.proportions`.
 
 References:
     Efron and Tibshirani, An Introduction to the Bootstrap (1993), ch. 13 (percentile
@@ -39,6 +39,8 @@ CONFIDENCE: Final = 0.95
 DRAWS: Final = 10_000
 # With a larger share of undefined draws, the others do not give a 95 % interval.
 _UNDEFINED: Final = 0.05
+# Larger differences, absolute and relative, are not due to rounding.
+_ROUNDING: Final = 1e-12
 
 
 class Estimate(NamedTuple):
@@ -47,7 +49,8 @@ class Estimate(NamedTuple):
     Attributes:
         value: The statistic; NaN where it is undefined. Shape (...).
         low: Lower bounds, of the same shape; NaN without an interval: without draws, for a single
-            dialogue, if all draws give the same value, or if more than 5 % are undefined.
+            dialogue, if all draws give the same value, if more than 5 % are undefined, or if the
+            percentile interval does not contain the statistic.
         high: Upper bounds, likewise.
     """
 
@@ -102,18 +105,44 @@ def bootstrap(
     if draws < 0:
         raise ScoringError(f"{draws} draws. Ask for at least 1, or for 0 to have no intervals.")
     values = statistics(rows.sum(axis=0, dtype=np.float64))
-    blocks = draw_blocks(rows, draws, seed) if draws and len(rows) != 1 else ()
-    drawn = [statistics(totals) for totals in blocks]
+    ends = percentiles(rows, statistics, draws=draws, seed=seed) if draws and len(rows) != 1 else {}
     found = {}
     for name, value in values.items():
-        low = high = np.full(np.shape(value), np.nan)[()]
-        if drawn:
-            every = np.concatenate([block[name] for block in drawn])
-            # A count of 0 is 0 in every draw, and would have an interval without width.
-            moves = (every != every[0]).any(axis=0)
-            low, high = (np.where(moves, end, np.nan)[()] for end in bounds(every))
+        nothing = np.full(np.shape(value), np.nan)
+        low, high = ends.get(name, (nothing, nothing))
+        outside = excludes(value, low, high)
+        low, high = (np.where(outside, np.nan, end)[()] for end in (low, high))
         found[name] = Estimate(np.asarray(value)[()], low, high)
     return found
+
+
+def percentiles(
+    rows: NDArray[Any],
+    statistics: Callable[[Floats], Mapping[str, Floats]],
+    *,
+    draws: int,
+    seed: int,
+) -> dict[str, tuple[Floats, Floats]]:
+    """Finds the 2.5th and the 97.5th percentile of statistics over the draws.
+
+    The arguments are those of :func:`bootstrap`. Both are NaN if all draws give the same value,
+    such as a count of 0, or if more than 5 % are undefined.
+    """
+    drawn = [statistics(totals) for totals in draw_blocks(rows, draws, seed)]
+    found = {}
+    for name in drawn[0]:
+        every = np.concatenate([block[name] for block in drawn])
+        moves = (every != every[0]).any(axis=0)
+        low, high = (np.where(moves, end, np.nan)[()] for end in bounds(every))
+        found[name] = low, high
+    return found
+
+
+def excludes(value: Floats, low: Floats, high: Floats) -> NDArray[np.bool_]:
+    """Whether an interval does not contain its statistic, beyond rounding; false for NaN."""
+    outside = (value < low) | (value > high)
+    near = [np.isclose(value, end, _ROUNDING, _ROUNDING) for end in (low, high)]
+    return np.asarray(outside & ~near[0] & ~near[1])
 
 
 def bounds(values: Floats) -> tuple[Floats, Floats]:

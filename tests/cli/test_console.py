@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
 from cradle_lib.cli.commands import models
-from cradle_lib.cli.console import err, out, print_table
+from cradle_lib.cli.console import err, interval_note, out, percent, print_table
 from cradle_lib.detection import load_registry, registry
 
 from .conftest import Cradle
@@ -58,3 +59,21 @@ def test_markup_is_not_interpreted(
     compared = invoke("compare", *made, "--corpus", corpus, "--permutations", "5")
     # Runs with equal names are named by their files.
     assert f"Against {made[0]}" in compared.stdout
+
+
+@pytest.mark.parametrize(
+    ("parts", "digits", "expected"),
+    [
+        ((0.0625, 0.0, 0.062504), 2, "6.25 [0.00, 6.25]"),
+        ((0.7594, 0.433, 0.75944), 1, "75.9 [43.3, 75.9]"),
+        ((0.7594, math.nan, math.nan), 2, "75.94 [-]"),
+        ((0.7594,), 2, "75.94"),
+        ((math.nan, 0.1, 0.2), 2, "n/a"),
+    ],
+)
+def test_a_share_and_its_interval_have_equal_digits(
+    parts: tuple[float, ...], digits: int, expected: str
+) -> None:
+    shown = percent(*parts, digits=digits)
+    assert shown == expected
+    assert (interval_note([{"turn": shown}]) is not None) == ("[-]" in expected)

@@ -157,3 +157,19 @@ def test_rank_ranges_equal_the_quantiles_of_ranks_counted_by_hand() -> None:
         (rank, f"{low}" if low == high else f"{low} to {high}") for rank, low, high in expected
     ]
     assert [*found[["rank", "ranks"]].itertuples(index=False, name=None)] == expected_ranges
+
+
+def test_rank_ranges_contain_the_rank_in_the_corpus() -> None:
+    gold = 0x00FF
+    corpus = make_corpus([[("U", gold)]] * N)
+    # Each of these adds eight labels in one dialogue: an F1 of 2 * 96 / (2 * 96 + 8) = 0.96.
+    others = [np.where(np.arange(N) == place, 0xFFFF, gold) for place in range(N)]
+    # This one misses a label in each dialogue: 14 / 15 = 0.93 in the corpus and in all draws. A
+    # draw with a dialogue taken twice gives one of the others 2 * 96 / (2 * 96 + 16) = 0.92.
+    competitors = [make_predictions(corpus, masks) for masks in (np.full(N, gold - 1), *others)]
+    ranks = rank_ranges([evaluate(run, draws=DRAWS, seed=SEED) for run in competitors])
+    picks = np.random.default_rng(SEED).integers(0, N, size=(DRAWS, N))
+    drawn = np.array([ranks_by_hand(competitors, pick.tolist())[0] for pick in picks])
+    low, high = math.floor(np.quantile(drawn[:, 0], 0.025)), np.quantile(drawn[:, 1], 0.975)
+    assert high < N + 1
+    assert [*ranks.iloc[-1][["rank", "ranks"]]] == [N + 1, f"{low} to {N + 1}"]

@@ -10,7 +10,7 @@ import typer
 
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.command_table import part
-from cradle_lib.cli.console import out, percent, print_json, print_table
+from cradle_lib.cli.console import interval_note, out, percent, print_json, print_table
 from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.needs import unmet
 from cradle_lib.detection.predictions import Predictions, load_predictions
@@ -63,9 +63,10 @@ def score(
         return
     rows: list[dict[Any, str]] = []
     for name in OVERALL:
-        cells = {level: percent(*map(float, results[level].estimate(name))) for level in LEVELS}
+        cells = {level: in_percent(results[level], name) for level in LEVELS}
         rows.append({"score": name.replace("_", " "), **cells})
-    print_table(rows, f"{run.record.name} on {run.corpus.name}, percent", right=LEVELS)
+    title = f"{run.record.name} on {run.corpus.name}, percent"
+    print_table(rows, title, interval_note(rows), right=LEVELS)
     _show_answered(run)
     if run.cleaned:
         out.print(cleaned_note(run.cleaned))
@@ -74,6 +75,12 @@ def score(
             out.print(f"{reason}: precision, recall and F1 at level {level} have no meaning.")
     for level in LEVELS:
         out.print(str(results[level].signature))
+
+
+def in_percent(found: Evaluation, score: str) -> str:
+    """Formats a score in percent, with its interval if there were bootstrap draws."""
+    value, *ends = map(float, found.estimate(score))
+    return percent(value, *(ends if found.signature.draws else ()))
 
 
 def show_predicted(found: Sequence[Predictions], why: str, *, as_json: bool) -> None:
@@ -103,7 +110,8 @@ def show_predicted(found: Sequence[Predictions], why: str, *, as_json: bool) -> 
 
 
 def _show_answered(run: Predictions) -> None:
-    unusable = {name: n for name, n in run.outcome_counts.items() if n and name != "ok"}
+    counts = run.outcome_counts.items()
+    unusable = ", ".join(f"{n:,} {name}" for name, n in counts if n and name != "ok")
     out.print(
         f"{len(run.masks):,} of {run.of_turns:,} user turns; unusable answers: {unusable or 0}"
     )

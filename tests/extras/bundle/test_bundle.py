@@ -123,6 +123,23 @@ def test_a_bundle_with_earlier_names_of_columns_can_be_verified(made: Path, corp
     assert verify(earlier, corpus).findings == []
 
 
+@pytest.mark.parametrize(("without_interval", "expected"), [(True, set()), (False, {"score"})])
+def test_earlier_bundles_may_state_intervals_that_exclude_their_score(
+    without_interval: bool, expected: set[str], made: Path, corpus: Corpus
+) -> None:
+    def earlier(content: bytes) -> bytes:
+        scores = json.loads(content)
+        row = next(
+            row
+            for row in scores["levels"]["turn"]["scores"]
+            if row["value"] is not None and (row["low"] is None) == without_interval
+        )
+        row |= {"low": row["value"] + 0.01, "high": row["value"] + 0.02}
+        return json.dumps(scores).encode()
+
+    assert kinds(changed(made, "scores.json", earlier), corpus) == expected
+
+
 def test_whole_numbers_may_be_written_without_a_point(made: Path, corpus: Corpus) -> None:
     without_points = changed(
         made, "scores.json", lambda old: re.sub(rb": (\d)\.0\b", rb": \1", old)
