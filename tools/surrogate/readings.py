@@ -164,10 +164,15 @@ def collect(path: Path, split: str, number: int, reader: str, anchors: Path | No
 
 
 def _checked(answer: dict[str, Any], text: Text) -> dict[str, Any]:
-    labels, guesses = answer["labels"], answer.get("type_guess", {})
-    for row, given in labels.items():
-        if text.rows[int(row)][0] != "U" or not given or {*given} - {*BITS}:
+    labels: dict[str, list[str]] = {}
+    for row, given in answer["labels"].items():
+        at = int(row)
+        while text.rows[at][0] == "-":  # A continued row belongs to the one above.
+            at -= 1
+        if text.rows[at][0] != "U" or not given or {*given} - {*BITS}:
             raise ValueError(f"row {row} of {text.name}: {given} are not labels of a user row")
+        labels[str(at)] = sorted({*labels.get(str(at), ()), *given})
+    guesses = answer.get("type_guess", {})
     for row, guess in guesses.items():
         if guess not in (*CRISIS_TYPES, "?"):
             raise ValueError(f"row {row} of {text.name}: {guess!r} is not a crisis type")
