@@ -11,7 +11,7 @@ from sklearn.metrics import cohen_kappa_score
 from cradle_lib.errors import CorpusError
 from tools.surrogate import readings
 from tools.surrogate.dialogue_files import Row, Written
-from tools.surrogate.readings import collect, report, sheet_ids, sheet_texts
+from tools.surrogate.readings import collect, hint_texts, report, sheet_ids, sheet_texts
 
 ROWS = [
     Row("U", "hello"),
@@ -64,33 +64,50 @@ def test_a_sheet_shows_no_label_and_no_kind(anchors: Path) -> None:
 
 
 def test_answers_are_compared_with_the_plan(anchors: Path, tmp_path: Path) -> None:
-    texts = {text.dialogue: text.name for text in sheet_texts("dev", 0, anchors)}
+    sheet = sheet_texts("dev", 0, anchors)
+    texts = {text.dialogue: text.name for text in sheet}
     given = {
-        "one": ({"2": ["alert_past"], "4": ["confirm_DV_past"]}, {"2": "DV"}),
-        "two": ({"2": ["confirm_DV_past"]}, {"2": "SH"}),
+        "one": {"2": ["alert_past"], "4": ["confirm_DV_past"]},
+        "two": {"2": ["confirm_DV_past"]},
     }
     files = []
-    for reader, (labels, guess) in given.items():
+    for reader, labels in given.items():
         path = tmp_path / f"{reader}.jsonl"
         lines = [
-            answer(texts["dev-a"], labels, type_guess=guess),
+            answer(texts["dev-a"], labels),
             answer(texts["dev-b"], {}, objection="an unsafe reply" if reader == "two" else ""),
             answer(texts[""], {}, believability=5),
         ]
         path.write_text("\n".join(lines))
-        files.append(collect(path, "dev", 0, reader, anchors))
+        files.append(collect(path, sheet, f"dev-00-{reader}"))
     found = list(report(files))
     assert "believability of real: 5.00 (2 readings)" in found
     assert "believability of written: 3.00 (4 readings)" in found
     # Of 12 user rows, rows 2 and 4 of the second dialogue differ twice, of the first once.
     assert "user rows equal to the plan: 0.500" in found
-    both, plan, reader = [(1, 1)] * 2, [(1, 0)] * 6, [(0, 1)]
-    one, other = zip(*both, *plan, *reader, *[(0, 0)] * (8 * 16 - 9), strict=True)
+    decisions = [(1, 1)] * 2 + [(1, 0)] * 6 + [(0, 1)] + [(0, 0)] * (8 * 16 - 9)
+    one, other = zip(*decisions, strict=True)
     assert f"kappa with the plan, labelled rows: {cohen_kappa_score(one, other):.2f}" in found
-    assert "types guessed at alerts: 0.25 of 4" in found
     assert "2 dialogues read, 2 to write again" in found
     assert any("dev-a: row 2: a reader confirms DV at the alert" in line for line in found)
     assert any("dev-b: objection: an unsafe reply; row 2: plan" in line for line in found)
+
+
+def test_crisis_types_are_guessed_from_the_beginning(
+    corpus: dict[str, Written], tmp_path: Path
+) -> None:
+    first, second = hint_texts("dev", 0)
+    assert [len(text.rows) for text in (first, second)] == [3, 3]
+    path = tmp_path / "hints.jsonl"
+    guesses = [{"id": first.name, "guess": "DV"}, {"id": second.name, "guess": "?"}]
+    path.write_text("\n".join(map(json.dumps, guesses)))
+    kept = collect(path, [first, second], "dev-00-A-hints", hints=True)
+    assert list(report([kept])) == ["types guessed at alerts: 0.50 of 2"]
+    corpus[second.dialogue].rows = [Row("U", "changed"), *ROWS[1:]]
+    assert list(report([kept])) == ["types guessed at alerts: 1.00 of 1"]
+    path.write_text(json.dumps({"id": first.name, "guess": "XY"}))
+    with pytest.raises(CorpusError, match="XY"):
+        collect(path, [first], "dev-00-A-hints", hints=True)
 
 
 def test_readings_of_a_changed_text_count_for_the_grades_only(
@@ -98,7 +115,7 @@ def test_readings_of_a_changed_text_count_for_the_grades_only(
 ) -> None:
     path = tmp_path / "one.jsonl"
     path.write_text("\n".join(answer(text.name, {}) for text in sheet_texts("dev", 0, None)))
-    kept = collect(path, "dev", 0, "A", None)
+    kept = collect(path, sheet_texts("dev", 0, None), "dev-00-A")
     corpus["dev-a"].rows = [Row("U", "changed"), *ROWS[1:]]
     assert "1 dialogues read, 1 to write again" not in report([kept])
     assert any(line.startswith("1 dialogues read") for line in report([kept]))
@@ -111,7 +128,6 @@ def test_readings_of_a_changed_text_count_for_the_grades_only(
         ({"labels": {"1": ["alert_past"]}}, "row 1"),
         ({"labels": {"2": ["alert"]}}, "row 2"),
         ({"labels": {"9": ["alert_past"]}}, "line 1"),
-        ({"type_guess": {"2": "XY"}}, "XY"),
         ({"coherence": 6}, "coherence"),
     ],
 )
@@ -122,7 +138,7 @@ def test_a_malformed_answer_is_refused(
     path = tmp_path / "one.jsonl"
     path.write_text(json.dumps(json.loads(answer(name, {})) | change))
     with pytest.raises(CorpusError, match=words):
-        collect(path, "dev", 0, "A", None)
+        collect(path, sheet_texts("dev", 0, None), "dev-00-A")
     assert not (tmp_path / "readings").exists()
 
 
@@ -131,4 +147,4 @@ def test_a_missing_answer_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "one.jsonl"
     path.write_text(answer(first.name, {}))
     with pytest.raises(CorpusError, match=f"no answer to {second.name}"):
-        collect(path, "dev", 0, "A", None)
+        collect(path, sheet_texts("dev", 0, None), "dev-00-A")

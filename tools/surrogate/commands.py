@@ -13,7 +13,7 @@ from cradle_lib.errors import CradleError
 from tools.surrogate.dialogue_files import Fault, Written, check_file, file_paths, skeleton
 from tools.surrogate.measures import Measure, doubts, measure
 from tools.surrogate.plans import SPLITS, write_plans
-from tools.surrogate.readings import READINGS, collect, report, sheet_texts
+from tools.surrogate.readings import READINGS, Text, collect, hint_texts, report, sheet_texts
 from tools.surrogate.seeds import write_seeds
 
 #: Examples printed below a measure that misses its target.
@@ -36,13 +36,14 @@ def run(arguments: Sequence[str]) -> int:
     check.add_argument("files", nargs="*", type=Path, help="default: all files")
     check.add_argument("--partial", action="store_true", help="accept missing or empty dialogues")
     sheet = commands.add_parser("sheet", help="print a sheet for a blind reader")
-    kept = commands.add_parser("collect", help="check a reader's answers and keep them")
-    kept.add_argument("answers", type=Path)
-    for command in (sheet, kept):
+    answers = commands.add_parser("collect", help="check a reader's answers and keep them")
+    answers.add_argument("answers", type=Path)
+    for command in (sheet, answers):
         command.add_argument("split", choices=SPLITS)
         command.add_argument("number", type=int, help="number of the sheet, from 0")
         command.add_argument("--anchors", type=Path, help="real and stitched dialogues to mix in")
-    kept.add_argument("reader", help="letter of the reader")
+        command.add_argument("--hints", action="store_true", help="only beginnings, to an alert")
+    answers.add_argument("reader", help="letter of the reader")
     readings = commands.add_parser("readings", help="compare readers' answers with the plans")
     readings.add_argument("files", nargs="*", type=Path, help="default: all answers")
     given = parser.parse_args(arguments)
@@ -53,11 +54,11 @@ def run(arguments: Sequence[str]) -> int:
         elif given.command == "skeleton":
             print(skeleton(given.split, given.number), end="")  # noqa: T201
         elif given.command == "sheet":
-            texts = sheet_texts(given.split, given.number, given.anchors)
-            print("\n\n".join(map(str, texts)))  # noqa: T201
+            print("\n\n".join(map(str, _texts(given))))  # noqa: T201
         elif given.command == "collect":
-            place = (given.split, given.number, given.reader)
-            print(paths.shown(collect(given.answers, *place, given.anchors)))  # noqa: T201
+            name = f"{given.split}-{given.number:02}-{given.reader}{'-hints' * given.hints}"
+            kept = collect(given.answers, _texts(given), name, hints=given.hints)
+            print(paths.shown(kept))  # noqa: T201
         elif given.command == "readings":
             lines = report(given.files or sorted(READINGS.glob("*.jsonl")))
             print("\n".join(lines))  # noqa: T201
@@ -70,6 +71,12 @@ def run(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)  # noqa: T201
         return 2
     return 0
+
+
+def _texts(given: argparse.Namespace) -> list[Text]:
+    if given.hints:
+        return hint_texts(given.split, given.number)
+    return sheet_texts(given.split, given.number, given.anchors)
 
 
 def _check(files: Sequence[Path], *, partial: bool) -> int:

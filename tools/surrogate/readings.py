@@ -4,6 +4,9 @@ A sheet has dialogues without plan, labels and seed, in the order of their names
 checksums of their texts. So a reader learns nothing from a name, and an answer to a text that was
 changed later is recognised. Anchors (real chats, stitched dialogues) are mixed in from a file that
 is not part of the project. The answers of a reader are kept in ``readings/SPLIT-NN-READER.jsonl``.
+
+A sheet of hints has only the beginnings of dialogues, each up to its first alert, and asks for the
+crisis type: whoever has seen the rest can't guess. Its answers are in files ``…-hints.jsonl``.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ Rows = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text that is read: a written dialogue or an anchor.
+    """A text that is read: a written dialogue, its beginning, or an anchor.
 
     Attributes:
         name: Checksum of the rows.
@@ -106,6 +109,17 @@ def sheet_texts(split: str, number: int, anchors: Path | None) -> list[Text]:
     return sorted(texts, key=lambda text: text.name)
 
 
+def hint_texts(split: str, number: int) -> list[Text]:
+    """Gives the dialogues of a sheet up to the first alert whose event is confirmed later."""
+    texts = []
+    for name in sheet_ids(split, number):
+        rows = written()[name].rows if name in written() else []
+        at = next((at for at in range(len(rows)) if _alerted(rows, at)), None)
+        if at is not None:
+            texts.append(_text(written()[name], at + 1))
+    return sorted(texts, key=lambda text: text.name)
+
+
 @cache
 def written() -> Mapping[str, Written]:
     """Reads all dialogues that are written so far, without faults, by id."""
@@ -117,20 +131,19 @@ def written() -> Mapping[str, Written]:
     return found
 
 
-def _text(dialogue: Written) -> Text:
-    rows = [(row.speaker, row.text) for row in dialogue.rows]
+def _text(dialogue: Written, end: int | None = None) -> Text:
+    rows = [(row.speaker, row.text) for row in dialogue.rows[:end]]
     return Text.of(rows, "written", dialogue.id)
 
 
-def collect(path: Path, split: str, number: int, reader: str, anchors: Path | None) -> Path:
+def collect(path: Path, texts: Sequence[Text], name: str, *, hints: bool = False) -> Path:
     """Checks the answers of a reader and keeps them.
 
     Args:
         path: One JSON object per line, as the sheet asks for.
-        split: Split of the sheet.
-        number: Number of the sheet.
-        reader: Letter of the reader.
-        anchors: File of the anchors that were in the sheet.
+        texts: The texts of the sheet.
+        name: Name of the kept file, such as ``test-00-A``.
+        hints: Whether it was a sheet of hints.
 
     Returns:
         The path of the kept answers.
@@ -138,27 +151,27 @@ def collect(path: Path, split: str, number: int, reader: str, anchors: Path | No
     Raises:
         CorpusError: If an answer is missing, twice, or malformed.
     """
-    texts = {text.name: text for text in sheet_texts(split, number, anchors)}
+    asked = {text.name: text for text in texts}
     kept: dict[str, dict[str, Any]] = {}
     for at, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         try:
             answer = strict_json.loads(line)
-            text = texts[answer["id"]]
+            text = asked[answer["id"]]
             if text.name in kept:
                 raise ValueError("a second answer to the same dialogue")
             kept[text.name] = {
                 "dialogue": text.dialogue or text.kind,
                 "text": text.name,
-                **_checked(answer, text),
+                **(_checked_guess(answer) if hints else _checked(answer, text)),
             }
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             problem = f"{type(error).__name__}: {error}"
             raise CorpusError(f"line {at}: {problem}", path=paths.shown(path)) from None
-    if missing := [name for name in texts if name not in kept]:
+    if missing := [name for name in asked if name not in kept]:
         raise CorpusError(f"no answer to {', '.join(missing)}", path=paths.shown(path))
-    target = READINGS / f"{split}-{number:02}-{reader}.jsonl"
+    target = READINGS / f"{name}.jsonl"
     target.parent.mkdir(exist_ok=True)
-    lines = (json.dumps(kept[name], ensure_ascii=False) + "\n" for name in sorted(kept))
+    lines = (json.dumps(answer, ensure_ascii=False) + "\n" for _, answer in sorted(kept.items()))
     target.write_text("".join(lines), encoding="utf-8")
     return target
 
@@ -172,35 +185,36 @@ def _checked(answer: dict[str, Any], text: Text) -> dict[str, Any]:
         if text.rows[at][0] != "U" or not given or {*given} - {*BITS}:
             raise ValueError(f"row {row} of {text.name}: {given} are not labels of a user row")
         labels[str(at)] = sorted({*labels.get(str(at), ()), *given})
-    guesses = answer.get("type_guess", {})
-    for row, guess in guesses.items():
-        if guess not in (*CRISIS_TYPES, "?"):
-            raise ValueError(f"row {row} of {text.name}: {guess!r} is not a crisis type")
     for grade in GRADES:
         if answer[grade] not in range(1, 6):
             raise ValueError(f"{grade} of {text.name} is {answer[grade]!r}, not 1 to 5")
     return {
         "labels": labels,
-        "type_guess": guesses,
         **{grade: answer[grade] for grade in GRADES},
         "objection": answer.get("objection", ""),
     }
 
 
+def _checked_guess(answer: dict[str, Any]) -> dict[str, Any]:
+    if answer["guess"] not in (*CRISIS_TYPES, "?"):
+        raise ValueError(f"{answer['guess']!r} is not a crisis type")
+    return {"guess": answer["guess"]}
+
+
 def report(files: Sequence[Path]) -> Iterator[str]:
-    """Describes readings: grades, agreement with the plan, and which dialogues to write again.
+    """Describes readings: grades, agreement with the plan, guesses, and what to write again.
 
     Readings of a text that was changed since count for the grades only.
     """
-    answers = [
-        strict_json.loads(line)
-        for path in files
-        for line in path.read_text(encoding="utf-8").splitlines()
-    ]
+    lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    answers = [answer for answer in map(strict_json.loads, lines) if "guess" not in answer]
     for grade in GRADES:
         for kind in sorted({_kind(answer) for answer in answers}):
             values = [answer[grade] for answer in answers if _kind(answer) == kind]
             yield f"{grade} of {kind}: {np.mean(values):.2f} ({len(values)} readings)"
+    guessed = [right for answer in map(strict_json.loads, lines) for right in _guessed(answer)]
+    if guessed:
+        yield f"types guessed at alerts: {np.mean(guessed):.2f} of {len(guessed)}"
     readings: dict[str, list[dict[str, Any]]] = {}
     for answer in answers:
         dialogue = written().get(answer["dialogue"])
@@ -213,10 +227,8 @@ def report(files: Sequence[Path]) -> Iterator[str]:
         return
     pairs = [(row.plan, labels) for row in rows for labels in row.readers]
     equal = np.mean([plan == labels for plan, labels in pairs])
-    guesses = [guess == row.event for row in rows if row.event for guess in row.guesses]
     yield f"user rows equal to the plan: {equal:.3f}"
     yield f"kappa with the plan, labelled rows: {_kappa(pairs):.2f}"
-    yield f"types guessed at alerts: {np.mean(guesses or [False]):.2f} of {len(guesses)}"
     again: dict[str, list[str]] = {}
     for name, own in readings.items():
         again[name] = [f"objection: {one['objection']}" for one in own if one["objection"]]
@@ -238,7 +250,6 @@ class RowReading:
         plan: Labels of the plan, sorted.
         event: For an alert, the crisis type of the confirm that follows.
         readers: Labels of each reader, sorted.
-        guesses: Each reader's guess of the crisis type.
     """
 
     dialogue: str
@@ -246,7 +257,6 @@ class RowReading:
     plan: tuple[str, ...]
     event: str | None
     readers: list[tuple[str, ...]]
-    guesses: list[str]
 
     def reasons(self) -> Iterator[str]:
         """Says why the dialogue must be written again."""
@@ -267,8 +277,19 @@ def _row_readings(dialogue: Written, own: Sequence[Mapping[str, Any]]) -> Iterat
                 tuple(sorted(row.labels)),
                 _alerted(dialogue.rows, at),
                 [tuple(sorted(one["labels"].get(str(at), ()))) for one in own],
-                [one["type_guess"].get(str(at), "?") for one in own],
             )
+
+
+def _guessed(answer: Mapping[str, Any]) -> Iterator[bool]:
+    """Says whether a guess is right; nothing for other answers, or if the text was changed."""
+    dialogue = written().get(answer["dialogue"])
+    if "guess" not in answer or dialogue is None:
+        return
+    for at in range(len(dialogue.rows)):
+        if event := _alerted(dialogue.rows, at):
+            if _text(dialogue, at + 1).name == answer["text"]:
+                yield answer["guess"] == event
+            return
 
 
 def _kind(answer: Mapping[str, Any]) -> str:
