@@ -63,7 +63,7 @@ test-benchmarks: .venv/.dev
 	$(BIN)/python -m benchmarks --small
 
 test-journeys: .venv/.dev
-	$(BIN)/python -m pytest -m journeys tests/journeys
+	$(BIN)/python -m pytest -m journeys tests/journeys tests/notebooks/test_documented_commands.py
 
 test-slurm: .venv/.dev
 	$(BIN)/python -m pytest -m slurm tests/extras/cluster
