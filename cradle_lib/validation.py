@@ -40,10 +40,12 @@ _EXPECTED: Final = {
     "too_short": "a list of at least {min_length}",
     "tuple_type": "a list",
 }
-_UNKNOWN: Final = ("extra_forbidden", "unexpected_keyword_argument")
+_UNKNOWN: Final = ("extra_forbidden", "invalid_key", "unexpected_keyword_argument")
 _MAPPINGS: Final = ("model_type", "model_attributes_type", "dataclass_type")
 # Pydantic adds one of these to the place if a field may have several simple types.
 _TYPES: Final = ("bool", "float", "int", "str")
+# Precedes the known fields.
+_FIELDS: Final = " Fields: "
 # More faults than these are only counted.
 _MOST: Final = 5
 
@@ -57,12 +59,17 @@ def faults(error: ValidationError, kind: Any, *, quoted: bool = False) -> str:
         quoted: Whether to quote wrong values. Never for a file that could contain a key.
 
     Returns:
-        A phrase for each fault, separated by semicolons.
+        A phrase for each fault, separated by semicolons, without a full stop.
     """
     every = error.errors(include_url=False)
     found = [*dict.fromkeys(_phrase(fault, kind, quoted=quoted) for fault in every)]
+    for place, phrase in enumerate(found):
+        # The same fields are listed once.
+        problem, marker, fields = phrase.partition(_FIELDS)
+        if marker and any(other.endswith(fields) for other in found[:place]):
+            found[place] = problem.rstrip(".")
     more = [f"and {len(found) - _MOST} more faults"] if len(found) > _MOST else []
-    return "; ".join([*found[:_MOST], *more])
+    return "; ".join([*found[:_MOST], *more]).replace("?; ", "? ")
 
 
 def _phrase(fault: Mapping[str, Any], kind: Any, *, quoted: bool) -> str:
@@ -86,7 +93,7 @@ def _phrase(fault: Mapping[str, Any], kind: Any, *, quoted: bool) -> str:
         expected = (about.description if about else None) or fields
     if expected:
         return f"{field} must be {expected}{found}"
-    message = str(fault["msg"]).removeprefix("Value error, ")
+    message = str(fault["msg"]).removeprefix("Value error, ").rstrip(".")
     return f"{field}: {message}{found}" if place else message
 
 
@@ -98,11 +105,14 @@ def _unknown(place: Sequence[Any], kind: Any) -> str:
     known = _names(owner)
     near = get_close_matches(str(name), known, n=1)
     inside = [field for field in known if name in _names(_at(owner, [field]))]
-    hint = f"; did you mean `{near[0]}`?" if near else "."
+    problem = f"unknown field `{name}`{where}"
     if inside:
-        hint = f"; it belongs in `{inside[0]}`."
-    fields = f" Fields: {', '.join(known)}" if known else ""
-    return f"unknown field `{name}`{where}{hint}{fields}"
+        problem += f"; it belongs in `{inside[0]}`"
+    elif near:
+        problem += f"; did you mean `{near[0]}`?"
+    if not known:
+        return problem
+    return f"{problem}{'' if problem.endswith('?') else '.'}{_FIELDS}{', '.join(known)}"
 
 
 def _at(kind: Any, place: Sequence[Any]) -> Any:

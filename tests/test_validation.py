@@ -66,6 +66,8 @@ def test_any_content_is_accepted_or_described_without_words_of_pydantic(
             "field `pages.0.page` must be",
         ),
         (Study, {"teams": {"A": ["x"]}}, "field `teams.A.1` is missing"),
+        (Recipe, {"epoch": 1, "x": 2}, "dev_dialogues; unknown field `x`"),
+        (Recipe, {"x": 2, "epoch": 1, "y": 3}, "did you mean `epochs`? unknown field `y`"),
         (TrainingRecord, {}, "field `held_out` is missing; and 13 more"),
         (
             Recipe,

@@ -239,7 +239,7 @@ def _values(content: Any, place: str) -> Iterator[tuple[str, Any]]:
 
 def _without_excluding_interval(row: dict[str, Any]) -> dict[str, Any]:
     """Drops an interval that does not contain its score, which earlier versions stated."""
-    estimate = [row.get(name) for name in Estimate._fields]
+    estimate: list[Any] = [row.get(name) for name in Estimate._fields]
     if all(isinstance(part, float | int) for part in estimate) and excludes(*estimate):
         return row | {"low": None, "high": None}
     return row

@@ -240,8 +240,9 @@ def parse_lines(lines: Iterable[bytes], path: Path) -> tuple[Record, list[Predic
             elif record is not None:
                 stored.append(_parse_prediction(line, asks_for_labels=asks_for_labels))
         except ValueError as error:
+            reason = str(error)[:300].rstrip(".")
             raise JournalError(
-                f"{paths.shown(path)}, line {number}: the line can't be read ({str(error)[:300]}). "
+                f"{paths.shown(path)}, line {number}: the line can't be read ({reason}). "
                 "Restore the file, or move it away and run again."
             ) from error
         if record is None:

@@ -9,10 +9,19 @@ from ipaddress import ip_address
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from cradle_lib.detection.engine import find_engine
 from cradle_lib.detection.local.chat import Day
+from cradle_lib.errors import RegistryError
+from cradle_lib.validation import faults
 
 # `own`: a user's model without an entry, that is, a function or a spec.
 Group = Literal["baseline", "embedded", "open", "fine-tuned", "proprietary", "own"]
@@ -42,6 +51,18 @@ class _Strict(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False
     )
+
+    def __init__(self, *values: Any, **fields: Any) -> None:
+        name, known = type(self).__name__, type(self).model_fields
+        if values:
+            raise RegistryError(f"{name}: values need names. Fields: {', '.join(known)}.")
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise RegistryError(f"{name}: {faults(error, type(self))}.") from None
+
+    # Pydantic then validates files without this method, and so knows the place of each fault.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
 class Decoding(_Strict):

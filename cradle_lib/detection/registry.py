@@ -45,6 +45,9 @@ def load_registry(path: Path = paths.REGISTRY) -> dict[str, Model]:
         raise RegistryError(f"{paths.shown(path)}: expected a mapping of ids to models")
     models, problems = {}, []
     for name, entry in ((str(key), value) for key, value in entries.items()):
+        if name in models:
+            problems.append(f"model `{name}` appears twice")
+            continue
         if isinstance(entry, dict):
             entry = {"id": name, **entry}
             if entry["id"] != name:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 
 from cradle_lib import strict_yaml
 from cradle_lib.detection import Decoding, Model, find_model, load_registry
+from cradle_lib.detection.model import Prices
 from cradle_lib.errors import RegistryError
 from cradle_lib.prompts import load_template
 from cradle_lib.published import published_table
+
+from ..cli.in_process import invoke
 
 
 def test_every_model_with_published_numbers_is_registered_once() -> None:
@@ -49,6 +53,8 @@ def test_models_of_the_paper_have_its_decoding_settings_and_prices() -> None:
 
 
 ENTRY = "a: {name: A, group: open, weights: w, engine: "
+SERVED = {"id": "m", "name": "M", "group": "open", "engine": "openai", "weights": "w"}
+KEYWORD = "{}: {{name: A, group: baseline, engine: keyword}}\n"
 PRICES = "output: 1, date: 2026-01-01, source: s}}"
 
 
@@ -100,19 +106,46 @@ PRICES = "output: 1, date: 2026-01-01, source: s}}"
             "field `name` must be one",
         ),
         ("- a", "expected a mapping"),
+        (ENTRY + "wave, 3: x}", "unknown field `3`. Fields: id"),
+        (KEYWORD.format(3) + KEYWORD.format("'3'"), "model `3` appears twice"),
         ("a: {name: A}\nb: {name: B}\na: {name: C}\n", r"'a' appears twice .line 3"),
     ],
 )
-def test_an_invalid_registry_is_refused_by_field(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_registry_is_refused_by_field(
+    tmp_path: Path, text: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "models.yml"
     path.write_text(text)
     with pytest.raises(RegistryError, match=message) as error:
         load_registry(path)
     assert "\n" not in str(error.value)
     assert "sk-secret" not in str(error.value)
+    # `cradle infer` prints the same sentence, whichever model it is to run.
+    monkeypatch.setattr(load_registry, "__defaults__", (path,))
+    assert str(invoke("infer", "--model", "keyword").exception) == str(error.value)
 
 
-SERVED = {"id": "m", "name": "M", "group": "open", "engine": "openai", "weights": "w"}
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Decoding(temprature=1), "Decoding: unknown field `temprature`; did you mean `t"),
+        (lambda: Decoding(temperature="hot"), "Decoding: field `temperature` must be a number."),
+        (lambda: Decoding("greedy"), "Decoding: values need names. Fields: max_new_tokens, mode"),
+        (lambda: Model(id="m", name="M", group="open"), "Model: field `engine` is missing."),
+        (
+            lambda: Model(**SERVED, decoding={"seed": "x", "dtype": 8}),  # type: ignore[arg-type]
+            "Model: field `decoding.seed` must be a whole number; field `decoding.dtype` must be ",
+        ),
+        (lambda: Model(**SERVED), "Model: a provider's own endpoint is not on this machine"),
+        (lambda: Prices(input=-1, output=1, date="soon", source="s"), "Prices: field `input` must"),
+    ],
+)
+def test_wrong_fields_of_an_object_made_directly_are_described(
+    make: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(RegistryError) as error:
+        make()
+    assert str(error.value).startswith(message)
 
 
 @pytest.mark.parametrize(
