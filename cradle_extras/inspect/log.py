@@ -106,12 +106,12 @@ def _sample(dialogue: Dialogue, rows: pd.DataFrame, record: Record) -> logs.Eval
         messages.append(ChatMessageUser(content=transcript(dialogue.turns[start:end])))
         messages.append(ChatMessageAssistant(content=answer))
     # An unusable answer is never correct, even on a turn without gold labels.
-    right = float((rows["gold"] == rows["predicted"]).mean())
+    right = float((rows["gold"] == rows["predicted"]).where(rows["gold"].notna()).mean())
     return logs.EvalSample(
         id=dialogue.id,
         epoch=1,
         input=transcript(dialogue.turns),
-        target=list(rows["gold"]),
+        target=list(rows["gold"].dropna()),
         messages=messages,
         output=ModelOutput.from_content(record.model, messages[-1].content),
         scores={"labels": Score(value=right, answer=" | ".join(rows["predicted"]))},

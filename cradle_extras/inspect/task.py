@@ -7,6 +7,7 @@ Inspect finds the task through an entry point.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
@@ -65,7 +66,7 @@ def cradle_dialogue(
         Sample(
             id=dialogue.id,
             input=transcript(dialogue.turns),
-            target=[format_mask(turn.mask) for turn in dialogue.user_turns],
+            target=[format_mask(turn.mask) for turn in dialogue.user_turns if dialogue.labelled],
             metadata=protocol,
         )
         for dialogue in loaded
@@ -167,7 +168,10 @@ def benchmark() -> Metric:
 
 @scorer(metrics=[benchmark()])
 def labels() -> Scorer:
-    """Gives a dialogue's share of turns with exactly the gold labels, and its answers."""
+    """Gives a dialogue's share of turns with exactly the gold labels, and its answers.
+
+    The share is NaN for a dialogue without gold labels.
+    """
 
     async def score(state: TaskState, target: Target) -> Score:
         lines = state.store.get(ANSWERS, [])
@@ -175,7 +179,7 @@ def labels() -> Scorer:
         predicted = [line["labels"] if line["outcome"] == "ok" else UNUSABLE for line in lines]
         right = sum(a == b for a, b in zip(predicted, target, strict=False))
         return Score(
-            value=right / len(target),
+            value=right / len(target) if len(target) else math.nan,
             answer=" | ".join(predicted),
             metadata={ANSWERS: lines, **state.metadata},
         )

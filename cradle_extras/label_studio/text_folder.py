@@ -19,7 +19,7 @@ def read_folder(folder: Path) -> Corpus:
             model is asked, so that labels belong on the first line. Empty lines are left out.
 
     Returns:
-        The corpus, without labels, named after the folder.
+        The corpus, without gold labels, named after the folder.
 
     Raises:
         CorpusError: If there is no text file, or a file is empty, not UTF-8, unreadable, does not
@@ -33,7 +33,7 @@ def read_folder(folder: Path) -> Corpus:
             problem = f"byte {error.start} is not UTF-8"
             raise CorpusError(problem, path=file, hint="Save the file as UTF-8.") from None
         said = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
-        own = [(turn, line, "none") for turn, (_, line) in enumerate(said)]
+        own = [(turn, line, "") for turn, (_, line) in enumerate(said)]
         try:
             # Each file is checked separately first, so that an error names its file and line.
             build_corpus(own, file.stem)

@@ -102,11 +102,12 @@ def train_model(
         )
     require_packages("torch", "transformers", extra="local", model=model)
     require_packages("trl", "peft", "datasets", extra="train", model=model)
-    if not any(turn.mask for dialogue in train for turn in dialogue.user_turns):
-        raise EngineError(
-            f"{train.name}: no user turn has a label, so there is nothing to learn. Train on a "
-            "split with gold labels."
-        )
+    train, dev = train.labelled, None if dev is None else dev.labelled
+    for split, use in ((train, "there is nothing to learn"), (dev, "no checkpoint has a score")):
+        if split is not None and not split.gold.any():
+            raise EngineError(
+                f"{split.name}: no user turn has a label, so {use}. Name a split with gold labels."
+            )
     held_out = [split for split in (dev, test) if split is not None and not shared]
     for split in held_out:
         _require_separate(train, split)

@@ -12,6 +12,8 @@ from cradle_lib import paths
 from cradle_lib.errors import BookError
 
 VARIABLE: Final = "CRADLE_CORPUS"
+# The corpus that baselines learn from: `cradle_lib.detection.baselines.tfidf` reads it.
+TRAIN: Final = "CRADLE_TRAIN"
 # If 1, the site includes the text of dialogues, for use on the local machine only.
 TEXT: Final = "CRADLE_TEXT"
 # As in `load_corpus`, which does not return the paths of its files.
@@ -28,16 +30,20 @@ class BookCorpus:
     Attributes:
         choice: ``surrogate``, ``hub``, or the absolute path of a file.
         text: Whether the explorer shows the text of a corpus that is not the surrogate.
+        train: The corpus that baselines learn from, as the environment names it; empty for the
+            train split in the folder of the corpus.
     """
 
     choice: str = "surrogate"
     text: bool = False
+    train: str = ""
 
     @classmethod
     def chosen(cls, root: Path) -> BookCorpus:
-        """Reads ``CRADLE_CORPUS``, where paths are relative to ``root``, and ``CRADLE_TEXT``.
+        """Reads ``CRADLE_CORPUS``, ``CRADLE_TRAIN`` and ``CRADLE_TEXT``.
 
-        By default the corpus is the surrogate, and no text of other corpora is shown.
+        Paths are relative to ``root``. By default the corpus is the surrogate, and no text of other
+        corpora is shown.
 
         Raises:
             BookError: If the file is missing, or the release has not been fetched.
@@ -45,7 +51,8 @@ class BookCorpus:
         choice = os.environ.get(VARIABLE) or "surrogate"
         if choice not in _FOLDERS:
             choice = os.path.realpath(root / choice)
-        corpus = cls(choice, text=os.environ.get(TEXT) == "1")
+        train = os.environ.get(TRAIN) or ""
+        corpus = cls(choice, text=os.environ.get(TEXT) == "1", train=train)
         if not (root / corpus.file).is_file():
             hint = (
                 "Run `cradle data fetch`."
@@ -72,6 +79,14 @@ class BookCorpus:
         return Path(self.choice) if folder is None else folder / "test.parquet"
 
     def identity(self, root: Path) -> str:
-        """Identifies the corpus by the choice and a digest of its test split."""
+        """Identifies the corpus by the choice and a digest of its test split.
+
+        What baselines learn from is added if the environment names it.
+        """
         content = hashlib.sha256((root / self.file).read_bytes()).hexdigest()
-        return f"{self.choice} {content[:16]}"
+        found = f"{self.choice} {content[:16]}"
+        if self.train:
+            file = root / self.train
+            content = hashlib.sha256(file.read_bytes() if file.is_file() else b"").hexdigest()
+            found += f" {TRAIN}={self.train} {content[:16]}"
+        return found

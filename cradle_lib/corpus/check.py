@@ -56,7 +56,7 @@ def check_counts(corpus: Corpus) -> list[Check]:
     Raises:
         CorpusError: If there is no dialogue.
     """
-    found = corpus_statistics(corpus).set_index("quantity")["value"]
+    found = corpus_statistics(corpus).set_index("quantity")["value"].fillna(0)
     checks = [
         Check(name.replace("_", " "), int(found[name]), int(entry.value))
         for key, entry in published_table().items()
@@ -93,6 +93,9 @@ def find_quirks(corpus: Corpus) -> list[str]:
     found = {
         "dialogues without a user turn, where no model is asked": [
             dialogue.id for dialogue in corpus if not dialogue.user_turns
+        ],
+        "dialogues without gold labels, which are not scored": [
+            dialogue.id for dialogue in corpus if not dialogue.labelled
         ],
         "dialogues with the same text as an earlier one": duplicates,
         "rows without a speaker, which continue the row above": where(lambda t: t.continues),

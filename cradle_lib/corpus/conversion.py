@@ -173,7 +173,8 @@ def _build(rows: pd.DataFrame, name: str) -> Corpus:
     """Makes a corpus; an error names the row in the source."""
     numbers = rows.groupby("dialogue").cumcount()
     texts = rows["role"] + ": " + rows["text"]
-    turns = zip(numbers, texts, rows["mask"].map(format_mask), strict=True)
+    cells = rows["mask"].map(format_mask).where(rows["labelled"], "")
+    turns = zip(numbers, texts, cells, strict=True)
     about = {"dialogue_id": rows["id"].tolist()} if "id" in rows else {}
     try:
         return build_corpus(turns, name, about=about)

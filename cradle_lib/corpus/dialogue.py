@@ -73,11 +73,14 @@ class Dialogue:
         index: Zero-based position in the corpus.
         turns: All rows, in order.
         own_id: Its ``dialogue_id`` in the file, if the file has that column.
+        labelled: Whether gold labels were given, of which any turn may have none. Only labelled
+            dialogues are scored.
     """
 
     index: int
     turns: tuple[Turn, ...]
     own_id: str | None = None
+    labelled: bool = True
 
     def __repr__(self) -> str:
         """Describes the dialogue without its text."""
@@ -101,7 +104,8 @@ class Dialogue:
     def relabelled(self, masks: Sequence[int]) -> Dialogue:
         """Copies the dialogue with other gold labels: one mask for each row."""
         turns = zip(self.turns, masks, strict=True)
-        return replace(self, turns=tuple(replace(turn, mask=mask) for turn, mask in turns))
+        relabelled = tuple(replace(turn, mask=mask) for turn, mask in turns)
+        return replace(self, turns=relabelled, labelled=True)
 
     def utterance(self, turn: Turn) -> str:
         """Joins a turn's text and the rows that continue it, one per line."""
@@ -172,19 +176,21 @@ class Corpus:
     @cached_property
     def fingerprint(self) -> str:
         """Checksum of all texts, labels and boundaries: twelve hexadecimal digits."""
-        return self._digest(lambda turn: f"\x1f{turn.mask}")
+        return self._digest(lambda turn, given: f"\x1f{turn.mask if given else ''}")
 
     @cached_property
     def texts_fingerprint(self) -> str:
         """The same without the labels: identifies the dialogues of annotations."""
-        return self._digest(lambda turn: "")
+        return self._digest(lambda turn, given: "")
 
-    def _digest(self, about: Callable[[Turn], str]) -> str:
+    def _digest(self, about: Callable[[Turn, bool], str]) -> str:
         digest = hashlib.sha256()
-        for turn in self.turns:
-            speaker = "" if turn.continues else turn.speaker
-            row = f"{turn.turn_id}\x1f{speaker}\x1f{turn.text}{about(turn)}\x1e"
-            digest.update(row.encode("utf-8", "surrogatepass"))
+        for dialogue in self:
+            for turn in dialogue.turns:
+                speaker = "" if turn.continues else turn.speaker
+                labels = about(turn, dialogue.labelled)
+                row = f"{turn.turn_id}\x1f{speaker}\x1f{turn.text}{labels}\x1e"
+                digest.update(row.encode("utf-8", "surrogatepass"))
         return digest.hexdigest()[:12]
 
     def to_frame(self) -> pd.DataFrame:
@@ -198,8 +204,8 @@ class Corpus:
               rows about which no model is asked.
             - ``row`` (int): row in the file, from 0.
             - ``speaker`` (str): ``User`` or ``Listener``; ``text`` (str): the text without it.
-            - ``labels`` (str): gold labels joined by ``; ``, or ``none``; ``mask`` (uint16): the
-              same as bits.
+            - ``labels`` (str): gold labels joined by ``; ``, or ``none``; missing in a dialogue
+              without gold labels. ``mask`` (uint16): the same as bits.
             - ``scenario``, ``timing`` (str): those of the dialogue, if the corpus has them.
         """
         import pandas as pd
@@ -207,6 +213,7 @@ class Corpus:
         sizes = [len(dialogue.turns) for dialogue in self]
         turns = self.turns
         ids = [dialogue.id for dialogue in self for _ in dialogue.turns]
+        given = np.repeat([dialogue.labelled for dialogue in self], sizes).astype(bool)
         frame = pd.DataFrame(
             {
                 "dialogue": pd.Series(ids, dtype=str),
@@ -214,7 +221,7 @@ class Corpus:
                 "row": pd.Series([t.row for t in turns], dtype=np.int64),
                 "speaker": pd.Series([t.speaker for t in turns], dtype=str),
                 "text": pd.Series([valid_unicode(t.text) for t in turns], dtype=str),
-                "labels": pd.Series([format_mask(t.mask) for t in turns], dtype=str),
+                "labels": pd.Series([format_mask(t.mask) for t in turns], dtype=str).where(given),
                 "mask": pd.Series([t.mask for t in turns], dtype=np.uint16),
             }
         )
@@ -224,6 +231,22 @@ class Corpus:
         for name, column in self.meta.items():
             frame[name] = pd.Series(np.repeat(column, sizes), dtype=str)
         return frame
+
+    @cached_property
+    def labelled(self) -> Corpus:
+        """The dialogues with gold labels, which are those that can be scored."""
+        places = [place for place, dialogue in enumerate(self) if dialogue.labelled]
+        if len(places) == len(self):
+            return self
+        return self.subset(places, f"{self.name}[{len(places)}]")
+
+    @property
+    def unlabelled_note(self) -> tuple[str, ...]:
+        """Says how many dialogues have no gold labels; empty if all have them."""
+        number = len(self) - len(self.labelled)
+        if not number:
+            return ()
+        return (f"{number:,} of the {len(self):,} dialogues have no gold labels and no scores.",)
 
     @cached_property
     def unasked_labels(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cradle_lib.corpus import columns, forms, repeats
 from cradle_lib.corpus.dialogue import valid_unicode
 from cradle_lib.corpus.order import TURN_NAMES, order_messages
-from cradle_lib.corpus.release import whole_number
+from cradle_lib.corpus.release import is_given, whole_number
 from cradle_lib.corpus.roles import find_roles
 from cradle_lib.corpus.speakers import NAMED, ROLES, key
 from cradle_lib.corpus.tables import brief
@@ -91,14 +91,14 @@ def read_messages(source: forms.Source, options: Options) -> tuple[pd.DataFrame,
 
     Returns:
         One row per message with the columns ``row``, ``dialogue`` (its number), ``id`` if it has
-        one, ``speaker``, ``key`` (the speaker as :func:`.key` spells it), ``role``, ``text`` and
-        ``mask``; and what was understood.
+        one, ``speaker``, ``key`` (the speaker as :func:`.key` spells it), ``role``, ``text``,
+        ``mask`` and ``labelled`` (whether its dialogue has gold labels); and what was understood.
     """
     if options.single and source.form not in (forms.TABLE, forms.TEXTS):
         raise CorpusError(f"the file has {source.form}", hint="Leave out --single.")
     frame, problems = source.messages, _Problems()
     found, labels = _find_columns(frame, options, problems)
-    rows = pd.DataFrame({"row": frame.index, "dialogue": 0, "mask": 0})
+    rows = pd.DataFrame({"row": frame.index, "dialogue": 0, "mask": 0, "labelled": False})
     used, ordered = {*found.values(), *labels}, "as in the file"
     if text := found.get("text"):
         with problems.collected():
@@ -109,6 +109,10 @@ def read_messages(source: forms.Source, options: Options) -> tuple[pd.DataFrame,
             rows["mask"] = _read_cells(
                 frame[[*labels]], lambda *cells: columns.read_labels(cells, bits)
             )
+        told = frame[[*labels]].map(is_given).any(axis=1).to_numpy()
+        if source.form == forms.TABLE and told.any() and rows["mask"][told].all():
+            told = True  # No cell says `none`, so that empty cells do.
+        rows["labelled"] = told
     if "text" not in rows:
         rows["text"] = ""
     if dialogue := found.get("dialogue"):
@@ -134,6 +138,8 @@ def read_messages(source: forms.Source, options: Options) -> tuple[pd.DataFrame,
             roles = find_roles(rows[rows["key"] != ""], options.speakers)
             rows["role"] = rows["key"].map(roles)
     problems.raise_all()
+    told = rows["labelled"] | rows["mask"].astype(bool)
+    rows["labelled"] = told.groupby(rows["dialogue"]).transform("any")
     others = ", ".join(name for name in map(str, frame) if name not in used)
     origin = " and ".join(labels) if len(labels) < 3 else f"{len(labels)} columns"
     left_out = "left out" if options.columns["labels"] == "none" else "no column of labels"

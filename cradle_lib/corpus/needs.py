@@ -3,7 +3,8 @@
 In a small or unusual corpus a score may be undefined (NaN), or be 0 only because 0/0 counts as 0. A
 page then says what is missing instead of showing misleading numbers.
 
-Only user turns count, because models are asked about no other rows.
+Only user turns count, because models are asked about no other rows. Dialogues without gold labels
+do not count.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from cradle_lib.labels import ALERT_MASK, ALL_MASK, CONFIRM_MASK
 
 Need = Literal[
     "user turns",
+    "gold or none",
     "labels",
     "alerts",
     "confirms",
@@ -38,14 +40,16 @@ def unmet(corpus: Corpus, need: Need) -> str | None:
 
     Gives a clause without a full stop; ``None`` if the corpus has what is needed.
     """
-    gold = corpus.gold
-    alerts, confirms = (corpus.dialogue_of[(gold & m) != 0] for m in (ALERT_MASK, CONFIRM_MASK))
-    if not len(gold):
+    if not len(corpus.gold):
         return f"No dialogue of {corpus.name} has a user turn"
+    gold, dialogue_of = corpus.labelled.gold, corpus.labelled.dialogue_of
+    alerts, confirms = (dialogue_of[(gold & m) != 0] for m in (ALERT_MASK, CONFIRM_MASK))
     if need in _LABELS and not (gold & _LABELS[need][0]).any():
         return f"No user turn of {corpus.name} has a gold {_LABELS[need][1]}"
     if need == "both stages" and not len(np.intersect1d(alerts, confirms)):
         return f"No dialogue of {corpus.name} has both a gold alert and a gold confirm"
+    if need in ("gold or none", "unlabelled turns") and not len(gold):
+        return f"No user turn of {corpus.name} has gold labels, not even `none`"
     if need == "unlabelled turns" and gold.all():
         return f"Every user turn of {corpus.name} has a gold label"
     if need in _META and not any(corpus.meta.get(need, ())):

@@ -4,6 +4,10 @@ The columns are ``turn_id``, ``text`` and ``labels``. A dialogue starts where ``
 text starts with the speaker; a row without one continues the row above. Any row may have labels.
 Every row becomes one turn, in order.
 
+An empty cell of ``labels`` means the same as ``none`` on a row of a labelled dialogue. A dialogue
+with empty cells only has no gold labels, so that no score can be computed. The exception is a file
+with labels that never says ``none``: there, an empty cell is how it says so.
+
 Other corpora may also have the columns ``dialogue_id``, ``scenario`` and ``timing``, with the same
 value on all rows of a dialogue.
 """
@@ -14,7 +18,8 @@ import csv
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from dataclasses import replace
+from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +45,8 @@ _TAG: Final = re.compile(r"\bTAG\s*:(.*)", re.DOTALL)
 _NAME: Final = re.compile(r"[^\W\d_][\w.'\u2019-]*(?: [\w.'\u2019-]+){0,2}\s?[:\uff1a]")
 _FIX_SPEAKER: Final = "Correct the row, which would otherwise continue the turn above."
 _NUMBER: Final = re.compile(r"\s*(\d{1,9})(\.0+)?\s*")
+# Cells without a value, as programs write them.
+_EMPTY: Final = ("", "nan", "null")
 # Markup in HTML, Markdown, LaTeX or on a terminal.
 _MARKUP: Final = frozenset('<>"`$\\|*[]{}~^')
 
@@ -61,7 +68,12 @@ def read_release(path: str | Path, name: str | None = None) -> Corpus:
     path = Path(path)
     columns = read_columns(path, COLUMNS, ABOUT)
     rows = zip(*(columns[column] for column in COLUMNS), strict=True)
-    return build_corpus(rows, name or path.stem, path, columns)
+    corpus = build_corpus(rows, name or path.stem, path, columns)
+    told = map(is_given, columns["labels"])
+    if len(corpus.labelled) and all(turn.mask for turn in compress(corpus.turns, told)):
+        labelled = (replace(dialogue, labelled=True) for dialogue in corpus)
+        corpus = replace(corpus, dialogues=tuple(labelled))
+    return corpus
 
 
 def write_release(corpus: Corpus, path: Path) -> None:
@@ -71,7 +83,8 @@ def write_release(corpus: Corpus, path: Path) -> None:
 
     Raises:
         CorpusError: If a text contains a lone surrogate (half a character), which UTF-8 can't
-            encode.
+            encode; or if only some dialogues have gold labels, and these on every row, so that the
+            file would never say ``none``.
     """
     import pandas as pd
 
@@ -79,13 +92,17 @@ def write_release(corpus: Corpus, path: Path) -> None:
     if broken:
         problem, hint = "the text has half a character", "Correct it in that row."
         raise CorpusError(problem, path=corpus.path, row=broken[0], hint=hint)
+    if 0 < len(corpus.labelled) < len(corpus) and all(t.mask for t in corpus.labelled.turns):
+        problem = "some dialogues have no gold labels, and the others have a label on every row"
+        raise CorpusError(problem, path=corpus.path, hint="Write the two to separate files.")
     rows = [
         (
             turn.turn_id,
             turn.text if turn.continues else f"{turn.speaker}: {turn.text}",
-            labels.format_mask(turn.mask),
+            labels.format_mask(turn.mask) if dialogue.labelled else "",
         )
-        for turn in corpus.turns
+        for dialogue in corpus
+        for turn in dialogue.turns
     ]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     about: dict[str, list[str]] = {name: corpus.meta[name] for name in META if name in corpus.meta}
@@ -121,6 +138,7 @@ def build_corpus(
             id; or if the name is not printable or has dots only.
     """
     dialogues: list[list[Turn]] = []
+    labelled: list[bool] = []
     try:
         if not name.strip(". ") or not name.isprintable():
             # The name is also that of a folder of runs: the file `...csv` would give `..`.
@@ -130,7 +148,9 @@ def build_corpus(
                 number = _turn_id(turn_id, dialogues)
                 if number == 0:
                     dialogues.append([])
+                    labelled.append(False)
                 dialogues[-1].append(_turn(row, number, text, cell, dialogues[-1]))
+                labelled[-1] |= is_given(cell)
             except CorpusError as error:
                 raise error.located(row=row) from None
         if not dialogues:
@@ -149,7 +169,8 @@ def build_corpus(
     except CorpusError as error:
         raise error.located(path) from None
     parts = [
-        Dialogue(n, tuple(turns), ids[n] if ids else None) for n, turns in enumerate(dialogues)
+        Dialogue(n, tuple(turns), ids[n] if ids else None, labelled[n])
+        for n, turns in enumerate(dialogues)
     ]
     return Corpus(name, tuple(parts), path, known)
 
@@ -234,13 +255,20 @@ def _refuse_other_names(turns: Sequence[Turn]) -> None:
                 )
 
 
+def is_given(cell: Any) -> bool:
+    """Whether a cell gives labels, or says that there is none; not if it is empty."""
+    if cell is None or cell != cell:  # NaN
+        return False
+    return not isinstance(cell, str) or cell.strip().lower() not in _EMPTY
+
+
 def read_mask(cell: Any) -> int:
     """Reads a cell with labels in any spelling: text, a list of texts, or nothing.
 
     Raises:
         CorpusError: If a label is unknown, or the cell is something else.
     """
-    if cell is None or cell != cell:  # NaN
+    if not is_given(cell):
         return 0
     if isinstance(cell, str):
         return spellings.parse(cell)

@@ -16,6 +16,8 @@ Conventions:
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -48,8 +50,8 @@ def dialogue_frame(corpus: Corpus) -> pd.DataFrame:
         - ``dialogue`` (str): its id.
         - ``turns`` (int): its rows; ``user_turns`` (int): its user turns, on which models are
           asked.
-        - ``labels``, ``alerts``, ``confirms`` (int): distinct labels on any of its rows, of 16, 2
-          and 14.
+        - ``labels``, ``alerts``, ``confirms`` (Int64): distinct labels on any of its rows, of 16, 2
+          and 14; missing without gold labels.
         - ``scenario`` (categorical): the paper's scenarios in their order, then the corpus' own;
           ``timing`` (categorical): ``early``, ``mid``, ``late``, then the corpus' own. Missing if
           the corpus does not have them.
@@ -64,6 +66,9 @@ def dialogue_frame(corpus: Corpus) -> pd.DataFrame:
         }
         | {k: np.bitwise_count(masks & np.uint16(m)).astype(np.int64) for k, m in stages.items()}
     )
+    labelled = np.array([dialogue.labelled for dialogue in corpus], dtype=bool)
+    for name in stages:
+        frame[name] = frame[name].astype("Int64").where(labelled)
     scenarios = [key.removeprefix("scenario.") for key in published_table() if "scenario." in key]
     for name, usual in (("scenario", scenarios), ("timing", ["early", "mid", "late"])):
         known = pd.Series(corpus.meta.get(name), frame.index, dtype=object)
@@ -126,7 +131,7 @@ def corpus_statistics(corpus: Corpus) -> pd.DataFrame:
           ``{label}_share``.
         - ``meaning`` (str): the same in words, for a page.
         - ``value`` (float): in its unit; a share is 0 to 1. Shares of labels are NaN if there are
-          none.
+          none. Numbers about labels count dialogues with gold labels, and are NaN without them.
         - ``unit`` (str): ``count``, ``number`` or ``share``.
 
     Raises:
@@ -137,18 +142,20 @@ def corpus_statistics(corpus: Corpus) -> pd.DataFrame:
     dialogues, occurrences = dialogue_frame(corpus), label_frame(corpus)
     alert, confirm = dialogues["alerts"] > 0, dialogues["confirms"] > 0
     both = alert & confirm
+    # A total of dialogues is missing if none of them has gold labels.
+    total = partial(pd.Series.sum, min_count=1)
     past, asked = occurrences["temporal"] == "past", dialogues["user_turns"].sum()
     rows: list[tuple[str, str, float, str]] = [
         ("dialogues", "Dialogues", len(dialogues), "count"),
         ("turns", "Turns", dialogues["turns"].sum(), "count"),
         ("user_turns", "User turns, on which a model is asked", asked, "count"),
         ("mean_turns", "Turns per dialogue, mean", dialogues["turns"].mean(), "number"),
-        ("labels", "Labels", len(occurrences), "count"),
+        ("labels", "Labels", len(occurrences) if len(corpus.labelled) else np.nan, "count"),
         ("ongoing_share", "Labels that are ongoing (%)", 1 - past.mean(), "share"),
-        ("dialogues_with_alert", "Dialogues with an alert", alert.sum(), "count"),
-        ("dialogues_with_confirm", "Dialogues with a confirm", confirm.sum(), "count"),
-        ("dialogues_with_both", "Dialogues with an alert and a confirm", both.sum(), "count"),
-        ("dialogues_with_neither", "Dialogues with neither", (~alert & ~confirm).sum(), "count"),
+        ("dialogues_with_alert", "Dialogues with an alert", total(alert), "count"),
+        ("dialogues_with_confirm", "Dialogues with a confirm", total(confirm), "count"),
+        ("dialogues_with_both", "Dialogues with an alert and a confirm", total(both), "count"),
+        ("dialogues_with_neither", "Dialogues with neither", total(~alert & ~confirm), "count"),
         ("both_share", "Dialogues with an alert and a confirm (%)", both.mean(), "share"),
         ("no_label_share", "Dialogues without a label (%)", (~alert & ~confirm).mean(), "share"),
     ]
@@ -163,4 +170,4 @@ def corpus_statistics(corpus: Corpus) -> pd.DataFrame:
     rows += [(f"{k}_share", f"{k} (% of labels)", v, "share") for k, v in shares.items()]
     frame = pd.DataFrame(rows, columns=["quantity", "meaning", "value", "unit"])
     frame.insert(0, "corpus", corpus.name)
-    return frame.astype({"value": float})
+    return frame.astype({"value": "Float64"}).astype({"value": float})

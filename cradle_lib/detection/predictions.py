@@ -96,6 +96,12 @@ class Predictions:
         return {outcome: int(counts[code]) for code, outcome in enumerate(OUTCOMES)}
 
     @cached_property
+    def labelled(self) -> Predictions:
+        """The predictions of the dialogues with gold labels, which are those that can be scored."""
+        labelled = self.corpus.labelled
+        return self if labelled is self.corpus else self.subset(labelled)
+
+    @cached_property
     def cleaned(self) -> int:
         """Number of ``ok`` answers that are not written as the prompt asks."""
         pairs = zip(self.answers, self.ok, strict=True)
@@ -111,7 +117,8 @@ class Predictions:
             - ``turn`` (int): its ``turn_id``, from 0; ``position`` (int): which of the dialogue's
               user turns it is, from 1.
             - ``gold``, ``predicted`` (str): labels joined by ``; ``, or ``none``; ``predicted`` may
-              also be ``unusable answer``. ``gold_mask``, ``predicted_mask`` (uint16): the same as
+              also be ``unusable answer``, and ``gold`` is missing in a dialogue without gold
+              labels. ``gold_mask``, ``predicted_mask`` (uint16): the same as
               bits, 0 for an unusable answer.
             - ``outcome`` (str): ``ok``, ``unparsed``, ``refused`` or ``failed``.
             - ``answer`` (str): the model's raw text.

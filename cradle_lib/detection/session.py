@@ -23,6 +23,7 @@ from pydantic import ConfigDict, Field
 from cradle_lib.corpus import Dialogue
 from cradle_lib.detection.neutralise import neutralise
 from cradle_lib.detection.parsing import Outcome, read_answer
+from cradle_lib.errors import CorpusError
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import Template
 from cradle_lib.record import History
@@ -204,6 +205,9 @@ class Session:
         stored: Earlier predictions, which are reused for identical prompts. After the first prompt
             that differs all later ones differ, too, because each contains the history before it.
 
+    Raises:
+        CorpusError: If the history should show gold labels and the dialogue has none.
+
     Attributes:
         prompt: The next question; ``None`` when the dialogue is finished.
         remaining: Number of unanswered user turns, including that of ``prompt``.
@@ -217,6 +221,9 @@ class Session:
         history: History = "self",
         stored: Iterable[Prediction] = (),
     ) -> None:
+        if history == "gold" and not dialogue.labelled:
+            problem = f"{dialogue.id} has no gold labels, which the history would show"
+            raise CorpusError(problem, hint="Leave out history=gold, or label the dialogues first.")
         self.dialogue = dialogue
         self.remaining = len(dialogue.user_turns)
         self.taken: list[Prediction] = []

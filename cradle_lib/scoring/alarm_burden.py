@@ -71,6 +71,7 @@ def alarm_burden(predictions: Predictions, *, draws: int = DRAWS, seed: Seed = 0
         - ``unit`` (str): ``share`` (0 to 1), or ``number``.
         - ``signature`` (str): the scoring settings.
     """
+    predictions = predictions.labelled
     estimate = _estimate(predictions, lambda tally: [*_metrics(tally).values()], draws, seed)
     frame = pd.DataFrame(
         {
@@ -118,6 +119,7 @@ def projected_precision(
           corpus' own prevalence it includes the variation of the prevalence.
         - ``signature`` (str): the scoring settings.
     """
+    predictions = predictions.labelled
     own = float(np.mean(predictions.corpus.gold != 0)) if len(predictions.masks) else np.nan
 
     def statistics(tally: Mapping[str, Floats]) -> list[Floats]:

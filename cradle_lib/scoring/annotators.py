@@ -80,7 +80,7 @@ def annotator_pairs(annotations: Annotations) -> tuple[Corpus, list[Predictions]
         given.setdefault(two.second, {}).update({d: both[1].tolist() for d, both in theirs})
     runs = [_run(corpus, f"annotator-{n}", f"Annotator {n}", m) for n, m in sorted(given.items())]
     if labelled.gold.any():
-        decided = {d.id: [turn.mask for turn in d.turns] for d in labelled}
+        decided = {d.id: [turn.mask for turn in d.turns] for d in labelled.labelled}
         runs.append(_run(corpus, "gold", "Gold", decided))
     return corpus, runs
 

@@ -23,6 +23,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -37,7 +38,7 @@ from cradle_lib.detection.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.evaluate import Evaluation, evaluate
-from cradle_lib.scoring.paired_tests import PERMUTATIONS, paired_tests
+from cradle_lib.scoring.paired_tests import PERMUTATIONS, PairedTest, paired_tests
 from cradle_lib.scoring.scores import ENOUGH, precision_recall_f1, tallies_at
 from cradle_lib.scoring.signature import Signature, require_comparable, signed
 from cradle_lib.statistics.bootstrap import percentiles
@@ -48,6 +49,7 @@ POWER: Final = 0.8
 # With fewer discordant dialogues no p-value stays significant after correction.
 DISCORDANT: Final = 10
 COMPARED: Final = ("micro_f1", "macro_f1")
+_UNDEFINED: Final = PairedTest(math.nan, math.nan, math.nan, math.nan, math.nan, 0)
 # A smaller detectable difference is 0 apart from rounding.
 _NO_SPREAD: Final = 1e-12
 _COLUMNS: Final = (
@@ -105,7 +107,8 @@ class Comparison:
             - ``system`` (str): the run that is compared with the baseline.
             - ``baseline_score``, ``own_score`` (float): the scores of the two, 0 to 1.
             - ``value``, ``low``, ``high`` (float): ``own_score`` minus ``baseline_score`` and its
-              95 % interval, -1 to 1; bounds are NaN if all dialogues are alike. The interval
+              95 % interval, -1 to 1; NaN if no label is gold at the level, and bounds also if all
+              dialogues are alike. The interval
               contains the differences that the test does not reject: 0 is outside it if and only if
               ``p`` is below 0.05.
             - ``error`` (float): standard error of the difference over dialogues; 0 where all
@@ -176,17 +179,19 @@ def _tests(
 ) -> list[dict[str, Any]]:
     """Tests micro and macro F1, and at turn level the F1 of each label; one row each."""
     by_label = baseline.counts.level == "turn"
-    found = paired_tests(
-        baseline.counts,
-        other.counts,
-        permutations=permutations,
-        seed=seed,
-        zero_division=baseline.signature.zero_division,
-        by_label=by_label,
-    )
     support = baseline.support
     measured: list[tuple[str, str | None]] = [(score, None) for score in COMPARED]
     measured += [("f1", label) for label in support] if by_label else []
+    found = [_UNDEFINED] * len(measured)
+    if baseline.undefined_because is None:
+        found = paired_tests(
+            baseline.counts,
+            other.counts,
+            permutations=permutations,
+            seed=seed,
+            zero_division=baseline.signature.zero_division,
+            by_label=by_label,
+        )
     rows = []
     for (score, label), test in zip(measured, found, strict=True):
         one, two = (float(each.estimate(score, label).value) for each in (baseline, other))
@@ -254,7 +259,8 @@ def rank_ranges(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
         One row for each evaluation, by level and dialogues, the best system first.
 
         - ``system``, ``level``, ``coverage`` (str): as in :meth:`.Evaluation.to_frame`.
-        - ``rank`` (int): 1 is the highest micro F1; tied systems share the best of their ranks.
+        - ``rank`` (Int64): 1 is the highest micro F1; tied systems share the best of their ranks.
+          Missing, as is ``ranks``, if no label is gold at the level.
         - ``ranks`` (str): the middle 95 % of the ranks over the draws, such as ``1`` or ``2 to 4``.
           Systems that tie in a draw count with the best and the worst of their ranks. The range
           always contains the ranks in the corpus itself; without draws, and for a single dialogue,
@@ -266,18 +272,18 @@ def rank_ranges(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
         groups.setdefault((each.signature.level, each.signature.corpus), []).append(each)
     rows = [row for group in groups.values() for row in _ranked(group)]
     columns = ["system", "level", "coverage", "rank", "ranks", "signature"]
-    return signed(pd.DataFrame(rows, columns=columns))
+    return signed(pd.DataFrame(rows, columns=columns).astype({"rank": "Int64"}))
 
 
 def _ranked(group: Sequence[Evaluation]) -> list[dict[str, Any]]:
     """Ranks the systems of one level that were scored over the same dialogues."""
-    signature = group[0].signature
+    signature, ranked = group[0].signature, group[0].undefined_because is None
     tallies = [tallies_at(each.counts.rows, each.counts.level).sum(axis=1) for each in group]
     rows = np.stack(tallies, axis=1)
     ranks = partial(_ranks, zero_division=signature.zero_division)
     own = ranks(rows.sum(axis=0, dtype=np.float64))
     lows, highs = own["best"], own["worst"]
-    if signature.draws and len(rows) != 1:
+    if signature.draws and len(rows) > 1:
         drawn = percentiles(rows, ranks, draws=signature.draws, seed=signature.seed)
         # A percentile is NaN, and ignored, if a rank is the same in all draws.
         lows = np.floor(np.fmin(lows, drawn["best"][0]))
@@ -287,12 +293,16 @@ def _ranked(group: Sequence[Evaluation]) -> list[dict[str, Any]]:
             "system": group[place].run.record.name,
             "level": signature.level,
             "coverage": group[place].run.coverage,
-            "rank": int(own["best"][place]),
-            "ranks": " to ".join(dict.fromkeys(f"{ends[place]:.0f}" for ends in (lows, highs))),
+            "rank": int(own["best"][place]) if ranked else None,
+            "ranks": _span(lows[place], highs[place]) if ranked else None,
             "signature": str(group[place].signature),
         }
         for place in np.argsort(own["best"], kind="stable")
     ]
+
+
+def _span(low: float, high: float) -> str:
+    return " to ".join(dict.fromkeys(f"{end:.0f}" for end in (low, high)))
 
 
 def _ranks(totals: Floats, *, zero_division: float) -> dict[str, Floats]:

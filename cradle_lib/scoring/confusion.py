@@ -56,6 +56,7 @@ def confusion_frame(predictions: Predictions, *, pairing: Pairing = "all") -> pd
 
         ``attrs["signature"]`` states the scoring settings.
     """
+    predictions = predictions.labelled
     all_usable = bool(predictions.ok.all())
     columns = CELLS if all_usable else (*CELLS, UNUSABLE)
     frame = pair_counts(_pairs_of(predictions, pairing), gold=CELLS, predicted=columns)

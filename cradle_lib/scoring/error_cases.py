@@ -59,6 +59,7 @@ def error_cases(
         raise ScoringError(
             f"{len(runs)} runs to pick error cases from. Give one or more, over the same dialogues."
         )
+    runs = [run.labelled for run in runs]
     corpus = runs[0].corpus
     erring: dict[str, dict[int, list[str]]] = {category: {} for category in KINDS}
     for run in runs:
@@ -108,10 +109,11 @@ def turn_marks(runs: Sequence[Predictions]) -> dict[str, dict[tuple[str, int], s
 
     Returns:
         For each run by name: the marks by dialogue id and ``turn_id``, or the outcome of an
-        unusable answer. Turns on which a run was not asked are left out.
+        unusable answer. Turns on which a run was not asked are left out, as are dialogues without
+        gold labels.
     """
     found: dict[str, dict[tuple[str, int], str | list[Mark]]] = {}
-    for run in runs:
+    for run in (run.labelled for run in runs):
         turns = [(dialogue.id, turn) for dialogue in run.corpus for turn in dialogue.user_turns]
         answers = zip(turns, run.masks.tolist(), run.ok, run.outcomes, strict=True)
         found[run.record.name] = {

@@ -54,7 +54,7 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
           ``alert_ongoing_to_si_passive_ongoing``. As in the paper, a wrong label on a turn is one
           ``fp`` and one ``fn``.
         - ``value`` (float): a number of labels, or a share of the turns without gold labels; NaN
-          if there is no such turn.
+          if there is no such turn, or no dialogue with gold labels.
         - ``unit`` (str): ``count`` or ``share``.
         - ``gold``, ``predicted``, ``category``, ``pairing`` (str): the filter on the counted pairs
           (for the share: on turns): a label, a stage, ``none``, ``any``, a category or a pairing;
@@ -63,6 +63,7 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
 
         ``attrs["signature"]`` states the scoring settings.
     """
+    predictions = predictions.labelled
     corpus, negative = predictions.corpus, predictions.corpus.gold == 0
     pairs = name_unusable(classify(corpus.gold, predictions.masks, corpus.dialogue_of), predictions)
     all_usable = bool(predictions.ok.all())
@@ -77,7 +78,7 @@ def error_counts(predictions: Predictions) -> pd.DataFrame:
             value = (predictions.masks[negative] != 0).mean() if negative.any() else np.nan
         else:
             names = {column: _GROUPS.get(name, [name]) for column, name in wanted.items()}
-            value = pairs[[*names]].isin(names).all(axis=1).sum()
+            value = pairs[[*names]].isin(names).all(axis=1).sum() if len(corpus) else np.nan
         unit = "share" if quantity == _SHARE else "count"
         filters = {name: wanted.get(name) for name in ("gold", "predicted", "category", "pairing")}
         usable_only = wanted.get("predicted") == NONE and not all_usable

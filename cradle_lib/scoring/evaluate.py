@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,26 +25,25 @@ from cradle_lib.version import library_version
 if TYPE_CHECKING:
     import pandas as pd
 
-# Scores of whole units, which are defined without gold labels.
-_OF_UNITS: Final = ("exact_match", "jaccard")
-
 
 @dataclass(frozen=True)
 class Evaluation:
     """The scores of one run at one level.
 
     Attributes:
-        run: The run.
+        run: The run, restricted to the dialogues with gold labels.
         signature: The scoring settings.
         scores: The scores with their intervals, by the names of :data:`.OVERALL` and of
             :data:`.PER_LABEL`; the latter have one entry for each of :attr:`labels`.
         counts: The counts from which the scores were computed.
+        unlabelled: A sentence on the dialogues of the run without gold labels, if there are any.
     """
 
     run: Predictions
     signature: Signature
     scores: dict[str, Estimate]
     counts: Counts
+    unlabelled: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Names the run, its dialogues, the level and the micro F1."""
@@ -55,8 +54,12 @@ class Evaluation:
 
     @property
     def undefined_because(self) -> str | None:
-        """Why precision, recall and F1 are undefined at this level; ``None`` if they are not."""
-        return unmet(self.run.corpus, NEEDED[self.counts.level])
+        """Why no score is defined at this level; ``None`` if they are."""
+        if any(self.support.values()):
+            return None
+        if not len(self.run.corpus):
+            return f"No dialogue of {self.run.record.corpus} has gold labels"
+        return unmet(self.run.corpus, NEEDED[self.counts.level]) or "No label is gold"
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -80,10 +83,10 @@ class Evaluation:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for display below the scores: the settings, and labels that are never gold."""
-        notes = [f"In words: {self.signature.long()}."]
+        notes = [f"In words: {self.signature.long()}.", *self.unlabelled]
         absent = sum(not support for support in self.support.values())
         if self.undefined_because:
-            notes.append(f"{self.undefined_because}: precision, recall and F1 are not defined.")
+            notes.append(f"{self.undefined_because}: no score is defined.")
         elif absent and not self.signature.zero_division:
             notes.append(
                 f"{absent} of the {len(self.labels)} labels are never gold here: each counts as 0 "
@@ -126,8 +129,8 @@ class Evaluation:
             - ``score`` (str): a name of :data:`.OVERALL` or :data:`.PER_LABEL`.
             - ``value``, ``low``, ``high`` (float): the score and its 95 % interval, shares from 0
               to 1; Wilson's interval for a label, else the bootstrap's. NaN if undefined or not
-              computed. Precision, recall and F1 are undefined if no label is gold (for a label: if
-              it is never gold), whatever ``zero_division`` is.
+              computed. All scores are undefined if no label is gold at this level, and those of a
+              label if it is never gold, whatever ``zero_division`` is.
             - ``support``, ``tp``, ``fp``, ``fn`` (Int64): gold occurrences, true positives, false
               positives and false negatives of the label; missing for overall scores.
             - ``signature`` (str): the scoring settings, also in ``attrs["signature"]``.
@@ -151,9 +154,7 @@ class Evaluation:
         estimates, counted = ["value", "low", "high"], ["support", "tp", "fp", "fn"]
         frame[estimates] = frame[estimates].astype(float)
         frame[counted] = frame[counted].astype("Int64")
-        of_labels = ~frame["score"].isin(_OF_UNITS)
-        never_gold = frame["support"].fillna(sum(self.support.values())) == 0
-        frame.loc[of_labels & never_gold, estimates] = math.nan
+        frame.loc[frame["support"] == 0, estimates] = math.nan
         return signed(frame.assign(signature=str(self.signature)))
 
 
@@ -176,14 +177,14 @@ def evaluate(
         seed: Seed of the draws.
 
     Returns:
-        The evaluation. For a corpus without user turns, exact match and Jaccard are NaN, and all
-        other scores are ``zero_division``.
+        The evaluation of the dialogues with gold labels. All scores are NaN if no label is gold.
 
     Raises:
         ScoringError: If the conventions exclude every turn, or if the number of draws is
             negative.
     """
-    conventions = conventions or Conventions()
+    unlabelled = predictions.corpus.unlabelled_note
+    conventions, predictions = conventions or Conventions(), predictions.labelled
     rows = align_rows(predictions, conventions)
     if conventions.unparsed == "exclude" and len(rows.gold) and not rows.answered.any():
         outcomes = {str(outcome): n for outcome, n in predictions.outcome_counts.items()}
@@ -207,8 +208,11 @@ def evaluate(
     found |= _label_estimates(
         measured(counts.total), counts, intervals=draws > 0 and len(counts.rows) > 1
     )
+    if not tallies_at(counts.total, level)[:, [0, 2]].any():
+        nothing = {name: np.full_like(estimate.value, np.nan) for name, estimate in found.items()}
+        found = {name: Estimate(value, value, value) for name, value in nothing.items()}
     signature = signature_of(predictions, conventions, level=level, draws=draws, seed=seed)
-    return Evaluation(predictions, signature, found, counts)
+    return Evaluation(predictions, signature, found, counts, unlabelled)
 
 
 def _label_estimates(found: Scores, counts: Counts, *, intervals: bool) -> dict[str, Estimate]:

@@ -9,6 +9,7 @@ of numbers are the base64 of little-endian integers, one for each user turn or r
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -94,9 +95,10 @@ def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
         ``corpus`` (its name); ``cells``, ``categories``, ``kinds`` and ``outcomes`` (the meanings
         of codes); ``dialogues`` (ids), ``rows`` (number of rows of each), ``speakers`` (of each
         row: 0 for the Listener, 1 for a user turn, 2 for a row that continues the one above) and
-        ``gold`` (the mask of each row); ``about`` (coded columns such as the scenario of each
-        dialogue); ``best`` (the position of the system with the highest micro F1 among those with
-        the most turns; ``None`` for people); and ``systems``.
+        ``gold`` (the mask of each row); ``unlabelled`` (positions of the dialogues without gold
+        labels); ``about`` (coded columns such as the scenario of each dialogue); ``best`` (the
+        position of the system with the highest micro F1 among those with the most turns; ``None``
+        for people); and ``systems``.
     """
     turns = corpus.turns
     kinds = [_CONTINUED if t.continues else _ASKED if t.asked else _LISTENER for t in turns]
@@ -110,6 +112,7 @@ def core(corpus: Corpus, runs: Sequence[Predictions]) -> dict[str, Any]:
         "rows": _numbers([len(dialogue.turns) for dialogue in corpus], "<u4"),
         "speakers": _numbers(kinds, "u1"),
         "gold": _numbers([turn.mask for turn in turns], "<u2"),
+        "unlabelled": [n for n, dialogue in enumerate(corpus) if not dialogue.labelled],
         "about": {name: _coded(column) for name, column in corpus.meta.items()},
         "best": _best(runs),
         "systems": [
@@ -169,7 +172,8 @@ def _best(runs: Sequence[Predictions]) -> int | None:
 
     def rank(place: int) -> tuple[int, float, bool]:
         masks, found = runs[place].masks, evaluate(runs[place], draws=0)
-        return len(masks), float(found.estimate("micro_f1").value), bool(masks.any())
+        score = float(found.estimate("micro_f1").value)
+        return len(masks), 0.0 if math.isnan(score) else score, bool(masks.any())
 
     return max(range(len(runs)), key=rank)
 

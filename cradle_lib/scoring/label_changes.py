@@ -57,7 +57,7 @@ def label_changes(
     Raises:
         ScoringError: If the signatures of the runs differ.
     """
-    runs = (before, after)
+    runs = (before.labelled, after.labelled)
     signatures = [signature_of(run, draws=draws, seed=seed) for run in runs]
     signature = require_comparable([run.record.name for run in runs], signatures)
     rows = np.stack([_rows(run) for run in runs], axis=1)

@@ -195,6 +195,7 @@ def label_pairs(run: Predictions) -> pd.DataFrame:
 
         ``attrs["signature"]`` states the scoring settings.
     """
+    run = run.labelled
     pairs = name_unusable(classify(run.corpus.gold, run.masks, run.corpus.dialogue_of), run)
     turns = run.to_frame().drop(
         columns=["gold", "gold_mask", "predicted", "predicted_mask", "answer"]

@@ -73,7 +73,7 @@ def sensitivity(runs: Sequence[Predictions]) -> pd.DataFrame:
 
         - ``convention`` (str): the variant; the first one is the default.
         - ``system`` (str): the model's name; ``score`` (str): a name of :data:`.OVERALL`.
-        - ``value`` (float): the score, 0 to 1; NaN where it is undefined.
+        - ``value`` (float): the score, 0 to 1; NaN where it is undefined, as without gold labels.
         - ``change`` (float): ``value`` minus that of the default, -1 to 1.
         - ``turned_round`` (int): pairs of runs whose order by this score is reversed.
 
@@ -82,6 +82,7 @@ def sensitivity(runs: Sequence[Predictions]) -> pd.DataFrame:
     Raises:
         ScoringError: If the signatures of the runs differ.
     """
+    runs = [run.labelled for run in runs]
     names = [run.record.name for run in runs]
     signature = require_comparable(names, [signature_of(run) for run in runs])
     values = np.array([[_values(run, variant) for run in runs] for variant in VARIANTS])
@@ -123,4 +124,6 @@ def _values(run: Predictions, variant: Variant) -> list[float]:
         often = counts.tallies[..., [0, 2]].sum(axis=(0, 2)) >= ENOUGH
         for name in PER_LABEL:
             found[f"macro_{name}"] = found[name][often].mean() if often.any() else np.nan
+    if not counts.tallies[..., [0, 2]].any():
+        return [np.nan] * len(OVERALL)
     return [float(found[name]) for name in OVERALL]

@@ -59,9 +59,11 @@ def stage_orders(run: Predictions) -> pd.DataFrame:
 
         ``attrs["signature"]`` states the scoring settings.
     """
+    run = run.labelled
     starts = np.searchsorted(run.corpus.dialogue_of, np.arange(1, len(run.corpus)))
     gold, predicted = (
-        [order_of(masks.tolist()) for masks in np.split(side, starts)]
+        # Without dialogues there is still one part.
+        [order_of(masks.tolist()) for masks in np.split(side, starts)[: len(run.corpus)]]
         for side in (run.corpus.gold, run.masks)
     )
     frame = pair_counts(zip(gold, predicted, strict=True), gold=ORDERS, predicted=ORDERS)

@@ -48,7 +48,7 @@ def subgroups(
 
     Returns:
         One row for each part, in natural order, and score. No rows if the corpus lacks the timing
-        or scenario, or has no user turns.
+        or scenario, or no dialogue with gold labels has a user turn.
 
         - ``by``, ``part``, ``system`` (str): the division, the part, and the model's name.
         - ``dialogues``, ``units``, ``support`` (int): number of dialogues, of scored user turns and
@@ -58,6 +58,7 @@ def subgroups(
           computed, and for a part without gold labels.
         - ``signature`` (str): the scoring settings.
     """
+    predictions = predictions.labelled
     rows, n = align_rows(predictions, Conventions()), len(predictions.corpus)
     parts = {name: count(part, n) for name, part in _parts(predictions, by, rows).items()}
     if not parts:
@@ -92,6 +93,8 @@ def subgroups(
 
 
 def _parts(predictions: Predictions, by: By, rows: Rows) -> dict[str, Rows]:
+    if not len(rows.gold):
+        return {}
     if by == "stage":
         return {
             name: rows._replace(gold=rows.gold & mask, predicted=rows.predicted & mask)

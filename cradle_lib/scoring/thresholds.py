@@ -262,7 +262,7 @@ def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: Seed =
 
 
 def _scored_turns(runs: Sequence[Predictions], scopes: Mapping[str, int]) -> Iterator[_ScoredTurns]:
-    for run in runs:
+    for run in (run.labelled for run in runs):
         stored = enumerate(zip(run.choices, run.answers, strict=False))
         read = {
             row: slot_probabilities(choices, answer) for row, (choices, answer) in stored if choices
@@ -308,7 +308,7 @@ def _joined(
     frame = (
         pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names, dtype=float)
     )
-    scored = [run for run in runs if run.record.name in set(frame["system"])]
+    scored = [run.labelled for run in runs if run.record.name in set(frame["system"])]
     signatures = [signature_of(run, draws=draws, seed=seed) for run in scored]
     return signed(frame[names], *signatures)
 

@@ -105,6 +105,7 @@ def timing(predictions: Predictions, *, draws: int = DRAWS, seed: Seed = 0) -> p
           and ``delay``.
         - ``signature`` (str): the scoring settings.
     """
+    predictions = predictions.labelled
     corpus = predictions.corpus
     resampled = partial(bootstrap, draws=draws, seed=seed)
     scored = resampled(_MEMBERS @ window_counts(predictions), lambda t: {"f1": _window_f1(t)})

@@ -48,9 +48,9 @@ class Estimate(NamedTuple):
 
     Attributes:
         value: The statistic; NaN where it is undefined. Shape (...).
-        low: Lower bounds, of the same shape; NaN without an interval: without draws, for a single
-            dialogue, if all draws give the same value, if more than 5 % are undefined, or if the
-            percentile interval does not contain the statistic.
+        low: Lower bounds, of the same shape; NaN without an interval: without draws, for fewer
+            than two dialogues, if all draws give the same value, if more than 5 % are undefined, or
+            if the percentile interval does not contain the statistic.
         high: Upper bounds, likewise.
     """
 
@@ -100,12 +100,12 @@ def bootstrap(
         The statistics by name.
 
     Raises:
-        ScoringError: If the number of draws is negative, or there are draws but no dialogues.
+        ScoringError: If the number of draws is negative.
     """
     if draws < 0:
         raise ScoringError(f"{draws} draws. Ask for at least 1, or for 0 to have no intervals.")
     values = statistics(rows.sum(axis=0, dtype=np.float64))
-    ends = percentiles(rows, statistics, draws=draws, seed=seed) if draws and len(rows) != 1 else {}
+    ends = percentiles(rows, statistics, draws=draws, seed=seed) if draws and len(rows) > 1 else {}
     found = {}
     for name, value in values.items():
         nothing = np.full(np.shape(value), np.nan)

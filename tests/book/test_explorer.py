@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page
 
-from cradle_lib.corpus import Corpus
+from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection import Predictions
 from cradle_lib.detection.parsing import OUTCOMES
 from cradle_lib.detection.session import Answer, Session
@@ -199,10 +199,7 @@ def test_the_explorer_opens_with_the_best_system_and_a_legend(
 def test_without_gold_labels_predictions_have_no_verdicts(
     open_page: Callable[..., Page], corpus: Corpus, systems: list[Predictions], tmp_path: Path
 ) -> None:
-    bare = tuple(
-        replace(d, turns=tuple(replace(turn, mask=0) for turn in d.turns)) for d in corpus.dialogues
-    )
-    unlabelled = replace(corpus, dialogues=bare)
+    unlabelled = replace(corpus, dialogues=tuple(map(without_gold, corpus)))
     run = replace(systems[1], corpus=unlabelled)
     # A turn with two predictions.
     turn = int(np.flatnonzero((run.masks != 0) & (run.masks & (run.masks - 1) != 0))[0])
@@ -230,6 +227,28 @@ def test_without_gold_labels_predictions_have_no_verdicts(
     page.keyboard.press("?")
     assert page.locator("dialog.help").is_visible()
     assert "missed" not in page.locator("dialog.help").inner_text()
+
+
+def test_a_dialogue_without_gold_labels_has_no_verdicts(
+    open_page: Callable[..., Page], corpus: Corpus, systems: list[Predictions], tmp_path: Path
+) -> None:
+    first, *others = corpus
+    partly = replace(corpus, dialogues=(without_gold(first), *others))
+    run = replace(systems[1], corpus=partly)
+    site = write_site(tmp_path / "partly", explore(explorer_data(partly, [run])))
+    page = open_page("#d=d0000", site)
+    assert page.locator(".turn .of-gold").count() == 0
+    assert page.locator(".label-table tbody tr").count() == 1
+    assert page.locator(".dialogue svg.mark path.ring").count() == 0
+    page = open_page(f"#d={others[0].id}", site)
+    assert page.locator(".label-table tbody tr").count() == 2
+    page = open_page("#f=category:any", site)
+    errors = label_pairs(run)["category"].notna().sum()
+    assert page.locator(".count").inner_text().startswith(f"{errors:,} errors")
+
+
+def without_gold(dialogue: Dialogue) -> Dialogue:
+    return replace(dialogue.relabelled([0] * len(dialogue.turns)), labelled=False)
 
 
 def test_annotators_are_shown_on_the_same_page(

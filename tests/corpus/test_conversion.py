@@ -463,3 +463,58 @@ def test_dialogues_written_in_a_form_are_read_back(
         assert [d.id for d in found] == [f"c{number}" for number in range(len(content))]
         labels = [[format_mask(t.mask) for t in d.turns] for d in found]
         assert labels == [[turn[2] for turn in turns] for turns in content]
+
+
+@pytest.mark.parametrize(
+    ("file", "labelled"),
+    [
+        # Messages without the field say nothing, whatever labels the other dialogues have.
+        ([["alert_ongoing", "none"], [None, None]], [True, False]),
+        ([["alert_ongoing", None], [None, None], ["none"]], [True, False, True]),
+        ([[None], [None, None]], [False, False]),
+    ],
+)
+def test_chats_without_labels_stay_unlabelled(
+    tmp_path: Path, file: list[list[str | None]], labelled: list[bool]
+) -> None:
+    content = [chat(f"Text {number}", *cells) for number, cells in enumerate(file)]
+    path = write(tmp_path, "chat.jsonl", lines(content))
+    found = convert(path, tmp_path / "chat.csv").corpus
+    assert [d.labelled for d in found] == labelled
+    assert load_corpus(tmp_path / "chat.csv").fingerprint == found.fingerprint
+    assert not any(d.labelled for d in convert(path, labels="none").corpus)
+
+
+@pytest.mark.parametrize(
+    ("cells", "labelled"),
+    [
+        (["none", "alert_ongoing", "", ""], [True, False]),
+        (["", "alert_ongoing", "", ""], [True, True]),
+        (["", "", "", ""], [False, False]),
+    ],
+)
+def test_empty_cells_of_a_table_mean_none_unless_it_says_none(
+    tmp_path: Path, cells: list[str], labelled: list[bool]
+) -> None:
+    rows = zip("aabb", ("Therapist", "Patient") * 2, cells, strict=True)
+    content = "id,speaker,text,label\n" + "".join(f"{i},{who},hi,{c}\n" for i, who, c in rows)
+    found = convert(write(tmp_path, "x.csv", content), tmp_path / "y.csv").corpus
+    assert [d.labelled for d in found] == labelled
+    assert load_corpus(tmp_path / "y.csv").fingerprint == found.fingerprint
+
+
+def test_a_file_that_could_not_tell_unlabelled_dialogues_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "x.jsonl", lines([chat("Hi", "alert_past"), chat("Hello", None)]))
+    with pytest.raises(CorpusError, match="the others have a label on every row"):
+        convert(path, tmp_path / "y.csv")
+
+
+def chat(text: str, *cells: str | None) -> dict[str, Any]:
+    """A dialogue with a message for each cell; the label is left out for None."""
+    said = zip(("user", "assistant"), cells, strict=False)
+    return {
+        "messages": [
+            {"role": role, "content": text} | ({"labels": cell} if cell else {})
+            for role, cell in said
+        ]
+    }

@@ -290,6 +290,35 @@ def test_a_corpus_without_own_ids_is_written_with_the_releases_columns(tmp_path:
     assert pq.read_schema(tmp_path / "x.parquet").names == list(COLUMNS)
 
 
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(
+    ("cells", "labelled"),
+    [
+        (["none", "", "", "", "alert_past"], [True, False, True]),
+        (["", "", "", "", "alert_past"], [True, True, True]),
+        (["", None, "null", "", ""], [False, False, False]),
+        (["none", "none", "none", "", ""], [True, True, False]),
+        (["alert_past", "", "[]", "", ""], [True, True, False]),
+    ],
+)
+def test_dialogues_with_empty_label_cells_are_labelled_if_the_file_never_says_none(
+    tmp_path: Path, ending: str, cells: list[str | None], labelled: list[bool]
+) -> None:
+    places = [(0, "User"), (1, "Listener"), (0, "User"), (0, "User"), (1, "Listener")]
+    rows = [(n, f"{who}: hi", cell) for (n, who), cell in zip(places, cells, strict=True)]
+    corpus = load_corpus(write(tmp_path / f"mine.{ending}", rows))
+    assert [dialogue.labelled for dialogue in corpus] == labelled
+    bare = [(n, text, cell or "none") for n, text, cell in rows]
+    told = load_corpus(write(tmp_path / f"told.{ending}", bare))
+    assert [turn.mask for turn in corpus.turns] == [turn.mask for turn in told.turns]
+    assert (corpus.fingerprint == told.fingerprint) == all(labelled)
+    assert corpus.texts_fingerprint == told.texts_fingerprint
+    if ending in ("csv", "parquet"):
+        write_release(corpus, tmp_path / f"again.{ending}")
+        again = load_corpus(tmp_path / f"again.{ending}")
+        assert again.fingerprint == corpus.fingerprint
+
+
 def test_the_number_of_comparisons_of_ids_grows_with_the_number_of_dialogues() -> None:
     comparisons = 0
 

@@ -36,7 +36,20 @@ ONE_TABLE = {"construction", "implied", "training"}
 # Explanation of missing results by page and corpus.
 EXPLANATIONS = {
     ("timing", "confirms only"): "No user turn of confirms-only has a gold alert. Not shown: Al",
-    ("results", "no labels"): "No user turn of no-labels has a gold label: precision, recall a",
+    ("results", "no labels"): "No user turn of no-labels has a gold label. Not shown: Micro F1 at",
+    ("results", "not labelled"): "No user turn of not-labelled has a gold label. Not shown: Micro",
+    ("results", "partly labelled"): "3 of the 7 dialogues have no gold labels and no scores.",
+    (
+        "alarm-burden",
+        "not labelled",
+    ): "No user turn of not-labelled has gold labels, not even `none`",
+    (
+        "errors",
+        "not labelled",
+    ): "No user turn of not-labelled has a gold label. Not shown: Every er",
+    ("runs", "not labelled"): "",
+    ("statistics", "not labelled"): "4 dialogues with 22 turns have no gold labels.",
+    ("explore", "partly labelled"): "correct on 10 of 12 user turns",
     ("results", "one label"): "15 of the 16 labels are never gold here: each counts as 0",
     ("results", "one dialogue"): "with 1 dialogue; no intervals",
     ("who-is-better", "one dialogue"): "No difference varies over the dialogues",

@@ -33,6 +33,8 @@ SCRIPTS: Final[Mapping[str, Sequence[Script]]] = {
     "one dialogue": [_ORDINARY[0]],
     "one user turn each": [[_CALM, _REPLY], [_ALERT], [_GREETING, _CONFIRM], [_PAST], [_CALM]],
     "no labels": [[_CALM, _REPLY, _CALM], [_GREETING, _CALM], [_CALM, _CALM, _CALM]],
+    "not labelled": [[(text, "") for text, _ in script] for script in _ORDINARY],
+    "partly labelled": [*_ORDINARY, *[[(text, "") for text, _ in s] for s in _ORDINARY[1:]]],
     "one label": [[_CALM, _REPLY, _CALM], [_CALM, _REPLY, _CONFIRM, _REPLY, _CALM]],
     "alerts only": [[_CALM, _REPLY, _ALERT], [_CALM, _ALERT, _REPLY, _QUIET_ALERT]],
     "confirms only": [[_CALM, _REPLY, _CONFIRM], [_CALM, _PAST, _REPLY, _CONFIRM]],

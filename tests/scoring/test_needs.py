@@ -26,7 +26,10 @@ ALL = set(get_args(Need)) - META
         ([[("U", SHO), ("U", 0)]], {"both stages", "alerts"}),
         ([[("U", AO | SHO)], [("U", SHO)]], {"unlabelled turns"}),
         # Labels on Listener and continuation rows do not count.
-        ([[("L", AO), ("U", 0), ("+", SHO)]], ALL - {"user turns", "unlabelled turns"}),
+        (
+            [[("L", AO), ("U", 0), ("+", SHO)]],
+            ALL - {"user turns", "gold or none", "unlabelled turns"},
+        ),
         ([[("L", AO)]], ALL),
         ([], ALL),
     ],

@@ -68,11 +68,13 @@ def score(
     title = f"{run.record.name} on {run.corpus.name}, percent"
     print_table(rows, title, interval_note(rows), right=LEVELS)
     _show_answered(run)
+    for sentence in run.corpus.unlabelled_note:
+        out.print(sentence)
     if run.cleaned:
         out.print(cleaned_note(run.cleaned))
     for level, need in NEEDED.items():
         if reason := unmet(run.corpus, need):
-            out.print(f"{reason}: precision, recall and F1 at level {level} have no meaning.")
+            out.print(f"{reason}: no score at level {level} is defined.")
     for level in LEVELS:
         out.print(str(results[level].signature))
 

@@ -8,11 +8,13 @@ of this kind has a turn-level micro F1 of 22.90 on the real release (``data/publ
 
 from __future__ import annotations
 
+import os
 import time
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final, Self
 
 import numpy as np
@@ -24,20 +26,22 @@ from cradle_lib.detection.engine import Emit, Engine, Options, Questions, failur
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.neutralise import neutralise
 from cradle_lib.detection.session import Answer, Prompt
-from cradle_lib.errors import CradleError, EngineError
+from cradle_lib.errors import CorpusError, CradleError, EngineError
 from cradle_lib.labels import LABELS, format_mask
 
+#: Environment variable: the corpus that baselines learn from.
+TRAIN: Final = "CRADLE_TRAIN"
 _HELD_OUT: Final = ("test", "dev", "validation")
 
 
 class Learner(Engine):
-    """An engine that learns from the train split, a file in the folder of the corpus.
+    """An engine that learns from the dialogues of :func:`train_split`.
 
     Args:
         corpus: The corpus of the run.
 
     Raises:
-        EngineError: If there is no train split.
+        CradleError: As :func:`train_split`.
     """
 
     kind = "baseline"
@@ -152,18 +156,48 @@ def fit_labels(matrix: Any, masks: Sequence[int]) -> Linear:
 
 
 def train_split(corpus: Corpus) -> Corpus:
-    """Loads the train split in the folder of a corpus.
+    """Loads the dialogues that a baseline learns from.
+
+    They are those that the environment variable ``CRADLE_TRAIN`` names (``surrogate``, ``hub`` or a
+    file), or else the train split in the folder of the corpus. Dialogues without gold labels are
+    left out, unless no dialogue has any.
 
     Raises:
-        EngineError: If there is none.
+        EngineError: If there is no train split.
+        CorpusError: If ``CRADLE_TRAIN`` names no corpus, or one with dialogues of ``corpus``.
     """
-    if corpus.path is not None:
-        for name in _HELD_OUT:
-            path = corpus.path.with_name(corpus.path.name.replace(name, "train", 1))
-            if path != corpus.path and path.is_file():
-                return load_corpus(str(path))
-    place = f"next to {paths.shown(corpus.path)}" if corpus.path else "in a file"
-    raise EngineError(
-        f"this system learns from the train split of {corpus.name}, but there is none {place}. "
-        "Name it like the test split, with 'train' instead of 'test'."
-    )
+    found = _chosen(corpus) or _beside(corpus)
+    if found is None:
+        place = f"next to {corpus.path.name}" if corpus.path else "in a file"
+        raise EngineError(
+            f"a trained baseline learns from the train split of {corpus.name}, but there is none "
+            f"{place}. Name it like the test split, with 'train' instead of 'test'. Or set "
+            f"{TRAIN}=surrogate to learn from the surrogate's train split."
+        )
+    return found.labelled if len(found.labelled) else found
+
+
+def _chosen(corpus: Corpus) -> Corpus | None:
+    name = os.environ.get(TRAIN)
+    if not name:
+        return None
+    # Pages are executed in another folder.
+    file = next((path for path in (Path(name), paths.ROOT / name) if path.is_file()), None)
+    found = load_corpus(file or name, "train")
+    texts = {tuple(turn.text for turn in dialogue.turns) for dialogue in corpus}
+    if any(tuple(turn.text for turn in dialogue.turns) in texts for dialogue in found):
+        raise CorpusError(
+            f"{TRAIN} is {name}, which shares dialogues with {corpus.name}. A baseline must learn "
+            "from other dialogues than those it is scored on."
+        )
+    return found
+
+
+def _beside(corpus: Corpus) -> Corpus | None:
+    if corpus.path is None:
+        return None
+    for name in _HELD_OUT:
+        path = corpus.path.with_name(corpus.path.name.replace(name, "train", 1))
+        if path != corpus.path and path.is_file():
+            return load_corpus(str(path))
+    return None

@@ -69,7 +69,7 @@ const BOTH = [["right>wrong", "A right, B wrong"], ["wrong>right", "A wrong, B r
 function bothOptions(a, b) {
   const asked = turn => a.outcome[turn] !== NOT_ASKED && b.outcome[turn] !== NOT_ASKED;
   // In the order of BOTH.
-  const kind = turn => (asked(turn) ? [2, 1, 0, 3][2 * a.right[turn] + b.right[turn]] : NOT_ASKED);
+  const kind = turn => (asked(turn) && hasGoldAt(turn) ? [2, 1, 0, 3][2 * a.right[turn] + b.right[turn]] : NOT_ASKED);
   const counts = countTurns(result, TURN_TERMS.both, 4, kind);
   const [, differing] = countTurns(result, TURN_TERMS.both, 2, turn => Number(differ(a, b, turn)));
   return BOTH.map(([name, label], i) => [name, label, i < 4 ? counts[i] : differing]);

@@ -91,19 +91,25 @@ function unpack(core) {
     }
     return { ...system, index, pairStart, pairs, outcome, tags, right };
   });
+  const unlabelled = new Set(core.unlabelled);
   const wrong = new Uint8Array(turns);
   for (const { outcome, right } of systems)
     for (let turn = 0; turn < turns; turn++) wrong[turn] += outcome[turn] !== NOT_ASKED && !right[turn];
+  for (let turn = 0; turn < turns; turn++) if (unlabelled.has(turnDialogue[turn])) wrong[turn] = NOT_ASKED;
   const about = {};
   for (const [name, { names, codes }] of Object.entries(core.about))
     about[name] = { names, codes: decoders.u4(codes) };
   return {
     // Without gold labels, predictions are shown without verdicts.
     labelled: rowGold.some(Boolean),
-    ...core, none, rowStart, speaker, rowGold, turnRow, turns, turnStart, turnDialogue, gold, systems, wrong, about,
+    ...core, none, unlabelled, rowStart, speaker, rowGold, turnRow, turns, turnStart, turnDialogue, gold, systems, wrong, about,
     dialogueIndex: new Map(core.dialogues.map((id, index) => [id, index])),
   };
 }
+
+// Whether a dialogue, or that of a turn, has gold labels to compare with.
+const hasGold = dialogue => model.labelled && !model.unlabelled.has(dialogue);
+const hasGoldAt = turn => hasGold(model.turnDialogue[turn]);
 
 // Loads the text of a dialogue: one list of texts for each utterance.
 async function loadText(dialogue) {

@@ -41,7 +41,7 @@ function makeLabelTable(state, result, update) {
     box.onclick = () => update({ row });
     return box;
   };
-  const gold = model.labelled ? [tableRow(GOLD, "gold", rows.map(row => {
+  const gold = hasGold(dialogue) ? [tableRow(GOLD, "gold", rows.map(row => {
     const mask = model.rowGold[rowIndex(dialogue, row)];
     return cell(row, marksOfGold(mask), goldText(mask));
   }))] : [];
@@ -51,14 +51,14 @@ function makeLabelTable(state, result, update) {
     return cell(row, marksOfSystem(model.systems[index], turn), systemText(model.systems[index], turn).join("; "));
   })));
   return create("table", { class: "label-table" },
-    create("caption", { class: "visually-hidden" }, `${model.labelled ? `${GOLD} labels and predictions` : "Predictions"} of dialogue ${model.dialogues[dialogue]}, turn by turn`),
+    create("caption", { class: "visually-hidden" }, `${hasGold(dialogue) ? `${GOLD} labels and predictions` : "Predictions"} of dialogue ${model.dialogues[dialogue]}, turn by turn`),
     create("thead", {}, create("tr", {}, create("td", {}, "Turn"), ...headings)),
     create("tbody", {}, ...gold, ...systems));
 }
 
 // On a phone one row of the table is shown at a time.
 function rowChooser(state, table) {
-  const names = [...(model.labelled ? [GOLD] : []), ...state.systems.map(index => model.systems[index].name)];
+  const names = [...(hasGold(state.dialogue) ? [GOLD] : []), ...state.systems.map(index => model.systems[index].name)];
   const select = create("select", {}, ...names.map((name, i) => create("option", { value: i }, name)));
   const show = () => table.querySelectorAll("tbody tr").forEach((row, i) => row.classList.toggle("shown", i === Number(select.value)));
   select.value = String(Math.min(rowChooser.last ?? 1, names.length - 1));

@@ -40,7 +40,7 @@ function orderOf(dialogue, masks) {
 
 // The orders of all dialogues; NOT_ASKED if the system was not asked about the dialogue.
 function ordersOf(system) {
-  const asked = dialogue => !system || (lengthOf(dialogue) && system.outcome[model.turnStart[dialogue]] !== NOT_ASKED);
+  const asked = dialogue => system ? (lengthOf(dialogue) && system.outcome[model.turnStart[dialogue]] !== NOT_ASKED) : hasGold(dialogue);
   const masks = system ? system.tags : model.gold;
   return Uint8Array.from(model.dialogues.keys(), d => (asked(d) ? orderOf(d, masks) : NOT_ASKED));
 }
@@ -64,8 +64,8 @@ function failures(filter, systemA, matching) {
     fail(TURN_TERMS.outcome, turn => wanted[systemA.outcome[turn]]);
   }
   const named = name => (filter[name] ?? []).map(id => model.systems.find(system => system.id === id));
-  for (const system of named("right")) fail(TURN_TERMS.both, turn => system.right[turn]);
-  for (const system of named("wrong")) fail(TURN_TERMS.both, turn => system.outcome[turn] !== NOT_ASKED && !system.right[turn]);
+  for (const system of named("right")) fail(TURN_TERMS.both, turn => hasGoldAt(turn) && system.right[turn]);
+  for (const system of named("wrong")) fail(TURN_TERMS.both, turn => hasGoldAt(turn) && system.outcome[turn] !== NOT_ASKED && !system.right[turn]);
   const [first, ...others] = named("differ");
   for (const other of others) fail(TURN_TERMS.both, turn => differ(first, other, turn));
   if (filter.systems_wrong) {
@@ -109,14 +109,15 @@ function evaluate(filter, systems, matching) {
   };
   const checks = { fits: new Uint8Array(turns), failed };
   const count = (g, t, c, bits, turn) => {
-    const missed = (wanted.gold && !wanted.gold[g] ? 1 : 0) | (wanted.predicted && !wanted.predicted[t] ? 2 : 0)
-      | (wanted.category && !wanted.category[c] ? 4 : 0);
+    const judged = hasGoldAt(turn);
+    const missed = (wanted.gold && !(judged && wanted.gold[g]) ? 1 : 0) | (wanted.predicted && !wanted.predicted[t] ? 2 : 0)
+      | (wanted.category && !(judged && wanted.category[c]) ? 4 : 0);
     if (!missed) checks.fits[turn] = 1;
     const bad = missed | bits;
     if (!bad) hits[turn]++;
-    if (!(bad & ~1)) facets.gold[g]++;
+    if (judged && !(bad & ~1)) facets.gold[g]++;
     if (!(bad & ~2)) facets.predicted[t]++;
-    if (!(bad & ~4)) facets.category[c]++;
+    if (judged && !(bad & ~4)) facets.category[c]++;
   };
   for (let turn = 0; turn < turns; turn++) {
     if (allPairs && systemA.outcome[turn] !== NOT_ASKED) {

@@ -61,7 +61,8 @@ function strip(dialogue, result, systems) {
     return isNone(turn) ? create("span", { class: `dot ${hit}` }) : create("span", { class: hit }, ...marks(turn));
   }));
   return create("div", { class: "strip", "aria-hidden": "true" },
-    ...(model.labelled ? [line("gold", turn => marksOfGold(model.gold[turn]), turn => !model.gold[turn])] : []),
+    ...(model.labelled ? [line("gold", turn => (hasGold(dialogue) ? marksOfGold(model.gold[turn]) : [stateMark("not asked")]),
+      turn => hasGold(dialogue) && !model.gold[turn])] : []),
     ...systems.map(index => model.systems[index]).map(system =>
       line("system", turn => marksOfSystem(system, turn), turn => !model.gold[turn] && !system.tags[turn] && !system.outcome[turn])));
 }
@@ -122,7 +123,7 @@ function makeListTable(state, result, shown, update) {
 function stripText(dialogue, systems) {
   const turns = Array.from({ length: lengthOf(dialogue) }, (_, i) => model.turnStart[dialogue] + i);
   const labelled = turns.filter(turn => model.gold[turn]).length;
-  const verdict = model.labelled ? "wrong" : "predicts labels";
+  const verdict = hasGold(dialogue) ? "wrong" : "predicts labels";
   const counts = systems.map(index => `${model.systems[index].name} ${verdict} on ${disagreements(dialogue, [index]).length}`);
-  return `${model.labelled ? `${GOLD} labels on ${labelled} turns; ` : ""}${counts.join(", ")}`;
+  return `${hasGold(dialogue) ? `${GOLD} labels on ${labelled} turns; ` : ""}${counts.join(", ")}`;
 }

@@ -62,7 +62,7 @@ function marksOfSystem(system, turn) {
   if (state !== "ok") return [stateMark(state)];
   const marks = pairsOf(system, turn)
     .filter(pair => pair.gold < model.none || pair.predicted < model.none)
-    .map(({ gold, predicted, category }) => labelMark(model.cells[predicted < model.none ? predicted : gold], outlineOf(category)));
+    .map(({ gold, predicted, category }) => labelMark(model.cells[predicted < model.none ? predicted : gold], outlineOf(category, turn)));
   return marks.length ? marks : [stateMark("none")];
 }
 
@@ -71,7 +71,7 @@ const marksOfGold = mask => (mask ? members(mask).map(label => labelMark(model.c
 const words = name => name.replaceAll("_", " ");
 
 // The outline of a pair's mark; none if there is no gold label to compare with.
-const outlineOf = category => (model.labelled ? OUTLINE[category] : undefined);
+const outlineOf = (category, turn) => (hasGoldAt(turn) ? OUTLINE[category] : undefined);
 
 // The marks of a system's turn as text.
 function systemText(system, turn) {
@@ -80,7 +80,7 @@ function systemText(system, turn) {
   if (state !== "ok") return [`no labels, its answer was ${state}`];
   return pairsOf(system, turn).map(({ gold, predicted, category }) => {
     const [label, tag] = [model.cells[gold], model.cells[predicted]];
-    if (!model.labelled) return tag;
+    if (!hasGoldAt(turn)) return tag;
     if (category === "right") return predicted === model.none ? "none" : `${tag}: correct`;
     if (predicted === model.none) return `${label}: missed`;
     return gold < model.none ? `${tag} in place of ${label}: ${words(category)}` : `${tag}: ${words(category)}`;

@@ -109,7 +109,7 @@ async function drawDialogue(previous, focus) {
   else if (focus === "text") transcriptBox.focus({ preventScroll: true });
   else if (focus === "turn") labelTable.querySelector("th.chosen button")?.focus({ preventScroll: true });
   const turn = turnOf(dialogue, row);
-  announce(`${previous?.dialogue !== dialogue ? `Dialogue ${model.dialogues[dialogue]}. ` : ""}Turn ${row + 1}. ${model.labelled ? `${GOLD} ${goldText(model.rowGold[rowIndex(dialogue, row)])}. ` : ""}`
+  announce(`${previous?.dialogue !== dialogue ? `Dialogue ${model.dialogues[dialogue]}. ` : ""}Turn ${row + 1}. ${hasGold(dialogue) ? `${GOLD} ${goldText(model.rowGold[rowIndex(dialogue, row)])}. ` : ""}`
     + (turn < 0 ? "" : state.systems.map(i => `${model.systems[i].name}: ${systemText(model.systems[i], turn).join("; ")}`).join(". ")));
 }
 

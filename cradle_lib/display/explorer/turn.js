@@ -37,9 +37,9 @@ function verdicts(system, dialogue, row, turn) {
   const description = systemText(system, turn);
   if (state === "ok")
     pairsOf(system, turn).forEach(({ gold, predicted, category }, i) => {
-      const why = model.labelled && gold === model.none && predicted < model.none ? ` (${falsePositiveContext(dialogue, row, predicted)})` : "";
+      const why = hasGoldAt(turn) && gold === model.none && predicted < model.none ? ` (${falsePositiveContext(dialogue, row, predicted)})` : "";
       const cell = model.cells[predicted < model.none ? predicted : gold];
-      list.append(create("li", {}, cell === "none" ? stateMark("none") : labelMark(cell, outlineOf(category)), ` ${description[i]}${why}`));
+      list.append(create("li", {}, cell === "none" ? stateMark("none") : labelMark(cell, outlineOf(category, turn)), ` ${description[i]}${why}`));
     });
   return [list];
 }
@@ -95,7 +95,7 @@ function turnPanel(state, lines) {
   const turn = turnOf(dialogue, row);
   const mask = model.rowGold[rowIndex(dialogue, row)];
   const panel = create("div", { class: "turn", tabindex: 0, role: "group", "aria-label": `Turn ${row + 1}, opened` }, create("h3", {}, `Turn ${row + 1}`),
-    ...(model.labelled ? [create("section", { class: "of-gold", "aria-label": GOLD }, create("h4", {}, GOLD),
+    ...(hasGold(dialogue) ? [create("section", { class: "of-gold", "aria-label": GOLD }, create("h4", {}, GOLD),
       create("p", {}, ...marksOfGold(mask), ` ${goldText(mask)}. ${goldContext(dialogue, row)}`))] : []));
   if (turn < 0) panel.append(create("p", {}, "No system is asked about this row."));
   else panel.append(...state.systems.map(index => systemDetails(model.systems[index], dialogue, row, lines)));
