@@ -12,7 +12,7 @@ from cradle_lib import paths
 from cradle_lib.errors import BookError
 
 VARIABLE: Final = "CRADLE_CORPUS"
-# The corpus that baselines learn from: `cradle_lib.detection.baselines.tfidf` reads it.
+# The corpus that baselines learn from; see `train_split` in `detection/baselines/tfidf.py`.
 TRAIN: Final = "CRADLE_TRAIN"
 # If 1, the site includes the text of dialogues, for use on the local machine only.
 TEXT: Final = "CRADLE_TEXT"
@@ -30,8 +30,8 @@ class BookCorpus:
     Attributes:
         choice: ``surrogate``, ``hub``, or the absolute path of a file.
         text: Whether the explorer shows the text of a corpus that is not the surrogate.
-        train: The corpus that baselines learn from, as the environment names it; empty for the
-            train split in the folder of the corpus.
+        train: The corpus that baselines learn from; empty for the train split in the folder of the
+            corpus.
     """
 
     choice: str = "surrogate"
@@ -51,8 +51,7 @@ class BookCorpus:
         choice = os.environ.get(VARIABLE) or "surrogate"
         if choice not in _FOLDERS:
             choice = os.path.realpath(root / choice)
-        train = os.environ.get(TRAIN) or ""
-        corpus = cls(choice, text=os.environ.get(TEXT) == "1", train=train)
+        corpus = cls(choice, os.environ.get(TEXT) == "1", os.environ.get(TRAIN) or "")
         if not (root / corpus.file).is_file():
             hint = (
                 "Run `cradle data fetch`."
@@ -83,10 +82,7 @@ class BookCorpus:
 
         What baselines learn from is added if the environment names it.
         """
-        content = hashlib.sha256((root / self.file).read_bytes()).hexdigest()
-        found = f"{self.choice} {content[:16]}"
-        if self.train:
-            file = root / self.train
-            content = hashlib.sha256(file.read_bytes() if file.is_file() else b"").hexdigest()
-            found += f" {TRAIN}={self.train} {content[:16]}"
-        return found
+        files = [root / self.file, *([root / self.train] if self.train else [])]
+        contents = [file.read_bytes() for file in files if file.is_file()]
+        digests = [hashlib.sha256(content).hexdigest()[:16] for content in contents]
+        return " ".join(filter(None, [self.choice, self.train, *digests]))

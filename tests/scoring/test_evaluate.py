@@ -33,14 +33,6 @@ def test_labels_that_are_never_gold_have_no_f1() -> None:
     assert "14 of the 16 labels are never gold here" in evaluate(RUN, draws=0).notes[-1]
 
 
-def test_without_gold_labels_only_exact_match_and_jaccard_are_defined() -> None:
-    result = evaluate(run_of([[(0, 0), (AO, AO)], [(0, SHO)]]), level="confirm", draws=0)
-    frame = result.to_frame().set_index("score")
-    # Neither dialogue has a gold confirm, and one has a predicted one.
-    assert frame["value"].dropna().to_dict() == {"exact_match": 0.5, "jaccard": 0.5}
-    assert "No user turn of tiny has a gold confirm: precision" in result.notes[-1]
-
-
 def test_the_signature_names_the_settings() -> None:
     chosen = Conventions(0.5, 1.0, "count", "exclude", "harmonic")
     found = evaluate(RUN, level="confirm", conventions=chosen, draws=20, seed=9).signature

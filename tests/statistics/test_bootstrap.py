@@ -7,10 +7,15 @@ from cradle_lib.errors import ScoringError
 from cradle_lib.statistics.bootstrap import bootstrap, excludes
 
 
-@pytest.mark.parametrize(("n", "number"), [(0, 5), (3, -1)])
-def test_empty_data_and_negative_draws_are_refused(n: int, number: int) -> None:
+def test_negative_draws_are_refused() -> None:
     with pytest.raises(ScoringError, match="at least 1"):
-        bootstrap(np.zeros((n, 2)), lambda t: {"sum": t}, draws=number, seed=0)
+        bootstrap(np.zeros((3, 2)), lambda t: {"sum": t}, draws=-1, seed=0)
+
+
+def test_without_dialogues_there_is_no_interval() -> None:
+    found = bootstrap(np.zeros((0, 2)), lambda t: {"sum": t}, draws=5, seed=0)["sum"]
+    assert found.value.tolist() == [0, 0]
+    assert np.isnan([found.low, found.high]).all()
 
 
 def test_a_statistic_outside_its_percentiles_has_no_interval() -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib import paths
-from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.corpus import Corpus, Dialogue, load_corpus
 from cradle_lib.detection.engine import Emit, Engine, Options, Questions, failure
 from cradle_lib.detection.model import Model
 from cradle_lib.detection.neutralise import neutralise
@@ -156,41 +156,41 @@ def fit_labels(matrix: Any, masks: Sequence[int]) -> Linear:
 
 
 def train_split(corpus: Corpus) -> Corpus:
-    """Loads the dialogues that a baseline learns from.
+    """Loads the dialogues with gold labels that a baseline learns from.
 
     They are those that the environment variable ``CRADLE_TRAIN`` names (``surrogate``, ``hub`` or a
-    file), or else the train split in the folder of the corpus. Dialogues without gold labels are
-    left out, unless no dialogue has any.
+    file), or else the train split in the folder of the corpus.
 
     Raises:
         EngineError: If there is no train split.
-        CorpusError: If ``CRADLE_TRAIN`` names no corpus, or one with dialogues of ``corpus``.
+        CorpusError: If it can't be read, has no gold labels, or is named by ``CRADLE_TRAIN`` and
+            shares dialogues with the corpus.
     """
-    found = _chosen(corpus) or _beside(corpus)
+    name = os.environ.get(TRAIN)
+    found = _named(name) if name else _beside(corpus)
     if found is None:
-        place = f"next to {corpus.path.name}" if corpus.path else "in a file"
+        place = f"next to {paths.shown(corpus.path)}" if corpus.path else "in a file"
         raise EngineError(
-            f"a trained baseline learns from the train split of {corpus.name}, but there is none "
-            f"{place}. Name it like the test split, with 'train' instead of 'test'. Or set "
+            f"this system learns from the train split of {corpus.name}, but there is none {place}. "
+            "Name it like the test split, with 'train' instead of 'test'; or set "
             f"{TRAIN}=surrogate to learn from the surrogate's train split."
         )
-    return found.labelled if len(found.labelled) else found
+    if not len(found.labelled):
+        raise CorpusError(f"{found.name} has no gold labels to learn from")
+    if name and {_texts(dialogue) for dialogue in corpus} & {_texts(each) for each in found}:
+        problem = f"{TRAIN} is {name}, which shares dialogues with {corpus.name}"
+        raise CorpusError(problem, hint="Learn from other dialogues than those that are scored.")
+    return found.labelled
 
 
-def _chosen(corpus: Corpus) -> Corpus | None:
-    name = os.environ.get(TRAIN)
-    if not name:
-        return None
-    # Pages are executed in another folder.
-    file = next((path for path in (Path(name), paths.ROOT / name) if path.is_file()), None)
-    found = load_corpus(file or name, "train")
-    texts = {tuple(turn.text for turn in dialogue.turns) for dialogue in corpus}
-    if any(tuple(turn.text for turn in dialogue.turns) in texts for dialogue in found):
-        raise CorpusError(
-            f"{TRAIN} is {name}, which shares dialogues with {corpus.name}. A baseline must learn "
-            "from other dialogues than those it is scored on."
-        )
-    return found
+def _named(name: str) -> Corpus:
+    # Pages are executed in another folder than that of the book.
+    in_book = paths.ROOT / name
+    return load_corpus(in_book if in_book.is_file() and not Path(name).is_file() else name, "train")
+
+
+def _texts(dialogue: Dialogue) -> tuple[str, ...]:
+    return tuple(turn.text for turn in dialogue.turns)
 
 
 def _beside(corpus: Corpus) -> Corpus | None:

@@ -17,8 +17,9 @@ from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import Outcome, load_predictions, load_registry, read_journal
 from cradle_lib.detection.baselines.keyword import Keyword
+from cradle_lib.detection.baselines.tfidf import train_split
 from cradle_lib.detection.run import run
-from cradle_lib.errors import EngineError
+from cradle_lib.errors import CorpusError, EngineError
 from cradle_lib.labels import BITS, LABELS, format_mask, labels_of
 from cradle_lib.record import History
 
@@ -174,10 +175,36 @@ def test_tfidf_without_a_train_split_is_refused(corpus: Corpus, tmp_path: Path) 
         run(load_registry()["tfidf"], alone, out=tmp_path)
 
 
+def test_baselines_learn_from_the_corpus_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_split(tmp_path / "mine.csv", 5, seed=0)
+    write_split(tmp_path / "other.csv", 40, seed=1)
+    corpus, surrogate = load_corpus(tmp_path / "mine.csv"), load_corpus("surrogate", "train")
+    entry = load_registry()["tfidf"]
+    with pytest.raises(EngineError, match="CRADLE_TRAIN=surrogate"):
+        train_split(corpus)
+    for name, expected in (
+        ("surrogate", surrogate),
+        (str(tmp_path / "other.csv"), load_corpus(tmp_path / "other.csv")),
+    ):
+        monkeypatch.setenv("CRADLE_TRAIN", name)
+        assert train_split(corpus).fingerprint == expected.fingerprint
+    record, _ = read_journal(run(entry, corpus, out=tmp_path))
+    assert str(record.revision).startswith(f"train:{expected.fingerprint}")
+    monkeypatch.setenv("CRADLE_TRAIN", str(tmp_path / "mine.csv"))
+    with pytest.raises(CorpusError, match="shares dialogues with mine"):
+        train_split(corpus)
+    (tmp_path / "bare.csv").write_text("turn_id,text,labels\n0,User: hi,\n")
+    monkeypatch.setenv("CRADLE_TRAIN", str(tmp_path / "bare.csv"))
+    with pytest.raises(CorpusError, match="no gold labels"):
+        train_split(corpus)
+
+
 @pytest.mark.parametrize("name", ["tfidf", "tfidf-history"])
 def test_a_train_split_with_too_few_words_fails_questions(name: str, tmp_path: Path) -> None:
     for part, texts in {"train": ("alpha", "beta"), "test": ("gamma", "delta", "eta")}.items():
-        rows = "".join(f"0,User: {text},\n" for text in texts)
+        rows = "".join(f"0,User: {text},none\n" for text in texts)
         (tmp_path / f"{part}.csv").write_text(f"turn_id,text,labels\n{rows}")
     corpus = load_corpus(str(tmp_path / "test.csv"))
     with pytest.raises(EngineError, match=r"3 questions in a row raised .*no terms remain"):
@@ -189,7 +216,7 @@ def test_a_train_split_with_too_few_words_fails_questions(name: str, tmp_path: P
 @pytest.mark.parametrize("name", ["tfidf", "tfidf-history"])
 def test_a_train_split_without_labels_predicts_none(name: str, tmp_path: Path) -> None:
     for part in ("train", "test"):
-        rows = "0,User: alpha beta,\n1,Listener: gamma,\n2,User: beta alpha,\n" * 2
+        rows = "0,User: alpha beta,none\n1,Listener: gamma,\n2,User: beta alpha,\n" * 2
         (tmp_path / f"{part}.csv").write_text(f"turn_id,text,labels\n{rows}")
     corpus = load_corpus(str(tmp_path / "test.csv"))
     stored = load_predictions(run(load_registry()[name], corpus, out=tmp_path), corpus)
