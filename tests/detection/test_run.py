@@ -173,6 +173,17 @@ def test_different_journals_do_not_mix(corpus: Corpus, always_none: Model, tmp_p
         load_predictions(paths[0], other)
 
 
+def test_a_history_of_gold_labels_needs_them(
+    corpus: Corpus, always_none: Model, tmp_path: Path
+) -> None:
+    first, *others = corpus
+    partly = replace(corpus, dialogues=(*others, replace(first, labelled=False)))
+    with pytest.raises(CorpusError, match="d0000 has no gold labels"):
+        run(always_none, partly, out=tmp_path, history="gold")
+    assert not [*tmp_path.rglob("*.jsonl")]
+    run(always_none, partly, out=tmp_path, history="none")
+
+
 def test_a_partial_run_is_refused_unless_asked_for_and_predictions_can_be_restricted(
     corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

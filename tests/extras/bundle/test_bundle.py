@@ -75,6 +75,19 @@ def test_a_bundle_can_be_read_by_other_tools(made: Path, journal: Path, tmp_path
     assert checked.returncode == 0, checked.stderr
 
 
+def test_a_bundle_of_dialogues_without_labels_states_no_score(tmp_path: Path) -> None:
+    (tmp_path / "bare.csv").write_text("turn_id,text,labels\n0,User: I passed my exam!,\n")
+    corpus = load_corpus(tmp_path / "bare.csv")
+    made = tmp_path / "bare.zip"
+    journal = run(find_model("keyword", load_registry()), corpus, out=tmp_path)
+    bundle(journal, corpus, made, draws=20)
+    assert kinds(made, corpus) == set()
+    scores = json.loads(read_archive(made)["scores.json"])["levels"]["turn"]["scores"]
+    assert {score["value"] for score in scores} == {None}
+    forged = changed(made, "scores.json", lambda b: b.replace(b'"value": null', b'"value": 1.0', 1))
+    assert kinds(forged, corpus) == {"score"}
+
+
 def _at(turn: int, **values: Any) -> Callable[[Lines], Lines]:
     return lambda lines: [{**x, **values} if x.get("turn") == turn else x for x in lines]
 

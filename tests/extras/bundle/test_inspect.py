@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cradle_lib.cli.main import app
-from cradle_lib.corpus import Corpus
+from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Answer, Session, load_predictions, read_journal
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.conventions import LEVELS
@@ -134,3 +135,12 @@ def test_without_a_complete_dialogue_there_is_no_score(corpus: Corpus) -> None:
     protocol = {"corpus": str(corpus.path), "split": "test", "history": "self", "prompt": "turn"}
     score = Score(value=0.0, metadata={"cradle_answers": [], **protocol})
     assert benchmark_scores([SampleScore(score=score)]) == {}
+
+
+def test_a_dialogue_without_gold_labels_has_no_score(tmp_path: Path) -> None:
+    path = tmp_path / "half.csv"
+    path.write_text("turn_id,text,labels\n0,User: Hello.,none\n0,User: Hi.,\n", encoding="utf-8")
+    log = evaluate_with(lambda _: "none", load_corpus(path), tmp_path)
+    values = [sample.scores["labels"].value for sample in log.samples]
+    assert values[0] == 1
+    assert math.isnan(values[1])
