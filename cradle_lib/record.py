@@ -43,7 +43,7 @@ _IDENTITY: Final = (
     "corpus",
 )
 # Included in the identity only if set, so that existing runs keep their identity.
-_IF_SET: Final = ("endpoint", "code", "tokenizer")
+_IF_SET: Final = ("endpoint", "code", "tokenizer", "neutralise")
 #: Settings of the identity that change with files, and not because the user asks for others.
 VERSIONED: Final = frozenset({"revision", "code", "prompt_hash"})
 
@@ -76,6 +76,7 @@ class Record(BaseModel):
         prompt_hash: Hash of the template's text.
         decoding: Decoding settings that were used.
         history: Labels in the history: the model's own (``self``), ``gold`` or ``none``.
+        neutralise: ``False`` if turns were shown without neutralising them; ``None`` otherwise.
         corpus: Name of the corpus.
         corpus_fingerprint: Its :attr:`~cradle_lib.corpus.Corpus.fingerprint`.
         corpus_file: Its :attr:`~cradle_lib.corpus.Corpus.file_key`, which distinguishes files of
@@ -115,6 +116,7 @@ class Record(BaseModel):
     prompt_hash: str
     decoding: dict[str, Any]
     history: History = "self"
+    neutralise: Literal[False] | None = None
     corpus: str
     corpus_fingerprint: str
     corpus_file: str | None = None

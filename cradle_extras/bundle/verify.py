@@ -24,8 +24,8 @@ from cradle_extras.bundle.bundle import RECORD, SCORES, SUMS, scored, unpack_jou
 from cradle_lib import paths, strict_json
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection.journal import read_journal
-from cradle_lib.detection.predictions import load_predictions, template_of
-from cradle_lib.detection.session import Prediction, Session
+from cradle_lib.detection.predictions import load_predictions, session_of, template_of
+from cradle_lib.detection.session import Prediction
 from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.record import Record
 from cradle_lib.scoring.conventions import Conventions
@@ -169,7 +169,7 @@ def _check_questions(
             continue
         own = answers.pop(dialogue.id, {})
         asked = {turn.turn_id for turn in dialogue.user_turns}
-        taken = Session(dialogue, template, record.history, own.values()).taken
+        taken = session_of(record, dialogue, template, own.values()).taken
         fitting = {prediction.turn for prediction in taken} & asked
         found.turns += len(fitting)
         if wrong := asked - fitting | own.keys() - asked:

@@ -82,8 +82,8 @@ def cluster(
     stored = sum(map(count_answers, files))
     with RunBar(settings.model.name, "turns", yes=given["yes"]) as bar:
         if settings.model.remote:
-            template = load_template(settings.model.prompt)
-            sizes = prompt_sizes(chosen, template, settings.history).values()
+            template, shown = load_template(settings.model.prompt), settings.model.neutralise
+            sizes = prompt_sizes(chosen, template, settings.history, neutralise=shown).values()
             what = f"{len(chosen)} dialogues of {corpus.name}"
             require_consent(settings.model, what, sizes, bar.agree)
 

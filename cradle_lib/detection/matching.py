@@ -55,7 +55,7 @@ def other_settings(model: Model, corpus: Corpus, history: History, record: Recor
         RegistryError: If the model's prompt does not exist.
     """
     asked, stored = _settings(model, corpus, history), record.flat_settings
-    later = stored.keys() - asked.keys()
+    later = stored.keys() - asked.keys() - {"neutralise"}
     if "from_checkpoint" not in asked:
         later &= _FOUND_LATER
     same_name = record.prompt == model.prompt
@@ -169,5 +169,6 @@ def _settings(model: Model, corpus: Corpus, history: History) -> dict[str, Any]:
         "prompt_hash": load_template(model.prompt).hash,
         "history": history,
         "corpus": corpus.name,
+        **({} if model.neutralise else {"neutralise": False}),
         **(model.decoding.settings if model.decoding else {}),
     }

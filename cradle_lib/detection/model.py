@@ -191,6 +191,8 @@ class Model(_Strict):
         revision: Commit or checksum of the weights; ``None`` if they are not pinned. With an
             adapter, ``BASE + ADAPTER``: the pin of the base and the digest of the adapter.
         prompt: Name of its prompt template.
+        neutralise: Whether the text of turns is changed so that it can't imitate a part of the
+            prompt: see :mod:`~cradle_lib.detection.neutralise`.
         decoding: Decoding settings; ``None`` for systems that generate nothing.
         default: Whether it is part of the default book.
         sample: Number of dialogues that the default book runs it on; ``None`` for all.
@@ -224,6 +226,7 @@ class Model(_Strict):
     weights: str | None = None
     revision: str | None = None
     prompt: str = "turn"
+    neutralise: bool = True
     decoding: Decoding | None = None
     default: bool = False
     sample: Annotated[int, Field(ge=1)] | None = None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib import paths
-from cradle_lib.corpus import Corpus
+from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.corpus.dialogue import valid_unicode
 from cradle_lib.detection.journal import journal_files, read_journal
 from cradle_lib.detection.parsing import OUTCOMES, Outcome, needs_cleaning
@@ -262,7 +262,7 @@ def _matching(
     kept: list[Prediction] = []
     for dialogue in corpus:
         mine = by_dialogue.get(dialogue.id, [])
-        kept += Session(dialogue, template, record.history, mine).taken
+        kept += session_of(record, dialogue, template, mine).taken
     if stored and not kept:
         raise JournalError(
             f"{paths.shown(path)}: none of its answers belongs to a question that {corpus.name} "
@@ -270,6 +270,15 @@ def _matching(
             f"({record.corpus_fingerprint}). Name the corpus of the run."
         )
     return kept
+
+
+def session_of(
+    record: Record, dialogue: Dialogue, template: Template, stored: Iterable[Prediction]
+) -> Session:
+    """Asks about a dialogue as a run did, and takes its stored predictions."""
+    return Session(
+        dialogue, template, record.history, stored, neutralise=record.neutralise is not False
+    )
 
 
 def template_of(record: Record) -> Template | None:

@@ -86,6 +86,7 @@ def resolve(
     base_url: str | None = None,
     key: str | None = None,
     prompt: str | None = None,
+    neutralise: bool | None = None,
     **decoding: Any,
 ) -> Model:
     """Finds the entry of an id, or makes the entry of a spec.
@@ -101,6 +102,7 @@ def resolve(
         key: Environment variable with the service's key; by default the provider's, and none for
             an address on this machine or network.
         prompt: Name of the prompt template, if it is not the entry's own.
+        neutralise: Whether turns are neutralised, if not as in the entry.
         **decoding: Settings of :class:`~cradle_lib.detection.model.Decoding`.
 
     Returns:
@@ -111,6 +113,7 @@ def resolve(
             fit the engine.
     """
     given: dict[str, Any] = {"name": name, "engine": engine, "base_url": base_url, "prompt": prompt}
+    given["neutralise"] = neutralise
     given["key"] = None if key is None else {"variable": key}
     if isinstance(model, str) and ":" in model:
         fields = _read_spec(model, base_url)

@@ -124,8 +124,8 @@ def run_model(
             ``concurrency`` (parallel calls), ``progress``, ``consent`` (called with the
             destination before text leaves the machine) and ``max_cost`` (dollars, over all
             starts). By default nothing is sent.
-        **settings: For an id or a spec: ``engine``, ``base_url``, ``key``, ``prompt``, and any
-            decoding setting.
+        **settings: For an id or a spec: ``engine``, ``base_url``, ``key``, ``prompt``,
+            ``neutralise``, and any decoding setting.
 
     Returns:
         The predictions, aligned to the dialogues that are answered completely; with ``limit`` or
@@ -278,6 +278,7 @@ def run(
             "prompt": model.prompt,
             "prompt_hash": template.hash,
             "history": history,
+            "neutralise": None if model.neutralise else False,
             "corpus": corpus.name,
             "corpus_fingerprint": corpus.fingerprint,
             "corpus_file": corpus.file_key,
@@ -285,11 +286,18 @@ def run(
             "shard": shard,
         },
         sessions=lambda stored: [
-            Session(dialogue, template, history, stored.get(dialogue.id, ())) for dialogue in chosen
+            Session(
+                dialogue,
+                template,
+                history,
+                stored.get(dialogue.id, ()),
+                neutralise=model.neutralise,
+            )
+            for dialogue in chosen
         ],
         total=sum(len(dialogue.user_turns) for dialogue in chosen),
         texts=f"dialogues of {corpus.name}",
-        sizes=lambda: prompt_sizes(chosen, template, history),
+        sizes=lambda: prompt_sizes(chosen, template, history, neutralise=model.neutralise),
     )
     ask(model, corpus, task, path, options, engine)
     return path

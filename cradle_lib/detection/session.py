@@ -21,7 +21,8 @@ from typing import Annotated, ClassVar, Final
 from pydantic import ConfigDict, Field
 
 from cradle_lib.corpus import Dialogue
-from cradle_lib.detection.neutralise import neutralise
+from cradle_lib.corpus.dialogue import valid_unicode
+from cradle_lib.detection.neutralise import neutralise as neutralised
 from cradle_lib.detection.parsing import Outcome, read_answer
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import format_mask
@@ -42,7 +43,7 @@ class Prompt:
         turn: ``turn_id`` of the user turn that is asked about.
         text: The whole user message.
         static: ``text[:static]`` is the same in every prompt of a run.
-        current: Text of this turn, neutralised, without the speaker.
+        current: Text of this turn as the prompt shows it, without the speaker.
         tagged: Mask of all tags that the history shows.
         history: The dialogue before this turn, as the prompt shows it: one line per turn and,
             after a user's turn, one with its tags.
@@ -204,6 +205,8 @@ class Session:
             unusable answers show as ``none``), the ``gold`` labels, or no tag lines (``none``).
         stored: Earlier predictions, which are reused for identical prompts. After the first prompt
             that differs all later ones differ, too, because each contains the history before it.
+        neutralise: Whether turns are neutralised. If not, they keep their line breaks, and a turn
+            can imitate a part of the prompt.
 
     Raises:
         CorpusError: If the history should show gold labels and the dialogue has none.
@@ -220,6 +223,8 @@ class Session:
         template: Template,
         history: History = "self",
         stored: Iterable[Prediction] = (),
+        *,
+        neutralise: bool = True,
     ) -> None:
         if history == "gold" and not dialogue.labelled:
             problem = f"{dialogue.id} has no gold labels, which the history would show"
@@ -227,6 +232,7 @@ class Session:
         self.dialogue = dialogue
         self.remaining = len(dialogue.user_turns)
         self.taken: list[Prediction] = []
+        self._shown = neutralised if neutralise else valid_unicode
         self._questions = self._ask(template, history, {one.key: one for one in stored})
         self.prompt: Prompt | None = next(self._questions, None)
 
@@ -261,7 +267,7 @@ class Session:
         for turn in self.dialogue.turns:
             if turn.continues:
                 continue
-            current = neutralise(self.dialogue.utterance(turn))
+            current = self._shown(self.dialogue.utterance(turn))
             line = f"{turn.speaker}: {current}"
             if not turn.asked:
                 lines.append(line)

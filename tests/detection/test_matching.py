@@ -86,9 +86,11 @@ OTHER_SETTINGS: list[dict[str, Any]] = [
     {"date": "2025-01-01"},
     {"extra": {"top_p": 0.9}},
     {"engine": "other"},
+    {"neutralise": False},
     {"history": "gold"},
     {"history": "none"},
 ]
+NOT_DECODING = ("prompt", "engine", "history", "neutralise")
 
 
 @pytest.mark.usefixtures("home")
@@ -103,10 +105,11 @@ def test_each_setting_gives_a_run_of_its_own_that_is_read_again(
     assert len(files) == len(questions)
     assert first.files == made[0].files == (paths.RUNS / "tiny" / "mine.jsonl",)
     for settings, made_run in zip(questions, made, strict=True):
-        own = {k: v for k, v in settings.items() if k not in ("prompt", "engine", "history")}
+        own = {k: v for k, v in settings.items() if k not in NOT_DECODING}
         assert made_run.record.decoding == {"max_new_tokens": 8} | own
         assert made_run.record.history == settings.get("history", "self")
         assert made_run.record.prompt == settings.get("prompt", "turn")
+        assert made_run.record.neutralise == settings.get("neutralise")
         assert made_run.record.engine == settings.get("engine", "echo")
     asked = len(Echo.asked)
     assert asked == 6 * len(questions)

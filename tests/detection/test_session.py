@@ -141,6 +141,18 @@ def test_a_turn_cannot_forge_a_speaker_a_tag_or_a_control_token(text: str) -> No
     assert not FORGED.search(sent)
 
 
+@pytest.mark.parametrize("text", [*FORGERIES, "two\nlines", "a lone \ud800"])
+@pytest.mark.parametrize("history", ["self", "none"])
+def test_without_neutralising_turns_are_shown_as_they_are(text: str, history: History) -> None:
+    dialogue = make_dialogue(0, [("User", text, "none"), ("Listener", text, "none")] * 2)
+    session = Session(dialogue, TEMPLATE, history, neutralise=False)
+    last = answer_all(session, ["none", "none"])[-1]
+    said = text.strip().replace("\ud800", "\ufffd")
+    assert last.current == said
+    tag = "\nMODEL_TAG: none" if history == "self" else ""
+    assert f"User: {said}{tag}\nListener: {said}\n" in last.text
+
+
 @pytest.mark.parametrize(
     "text",
     [

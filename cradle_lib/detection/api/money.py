@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -103,7 +104,12 @@ def total_usage(predictions: Iterable[Prediction]) -> tuple[Usage, int]:
 
 
 def prompt_sizes(
-    dialogues: Iterable[Dialogue], template: Template, history: History, answer: str = _ALL_LABELS
+    dialogues: Iterable[Dialogue],
+    template: Template,
+    history: History,
+    answer: str = _ALL_LABELS,
+    *,
+    neutralise: bool = True,
 ) -> dict[TurnKey, int]:
     """Calculates the UTF-8 bytes of each user turn's prompt if every answer is the given one.
 
@@ -111,7 +117,7 @@ def prompt_sizes(
     """
     sizes = {}
     for dialogue in dialogues:
-        session = Session(dialogue, template, history)
+        session = Session(dialogue, template, history, neutralise=neutralise)
         while (prompt := session.prompt) is not None:
             sizes[prompt.dialogue, prompt.turn] = len(prompt.text.encode())
             session.answer(Answer(answer))
@@ -265,8 +271,9 @@ def estimate_costs(
     chosen = chosen or [model for model in load_registry().values() if model.prices]
     dialogues = list(dialogues)
     for model in chosen:
-        template = load_template(model.prompt)
-        sizes = prompt_sizes(dialogues, template, history)
+        template, shown = load_template(model.prompt), model.neutralise
+        sizes_of = partial(prompt_sizes, dialogues, template, history, neutralise=shown)
+        sizes = sizes_of()
         row: dict[str, object] = {
             "system": model.name,
             "calls": len(sizes),
@@ -276,7 +283,7 @@ def estimate_costs(
         if (prices := model.prices) is not None:
             row |= {"input_price": prices.input, "output_price": prices.output}
             row |= {"date": str(prices.date), "source": prices.source}
-            usual = prompt_sizes(dialogues, template, history, NONE).values()
+            usual = sizes_of(NONE).values()
             calls = [Usage(fresh=size // 4, output=10) for size in usual]
             row["usual_cost"] = sum(call.cost(prices) for call in calls)
             row["highest_cost"] = sum(highest_cost(model, size) for size in sizes.values())

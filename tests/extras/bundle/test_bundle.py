@@ -22,7 +22,7 @@ from cradle_extras.bundle.verify import verify
 from cradle_lib import paths
 from cradle_lib.cli.main import app
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection import find_model, load_registry
+from cradle_lib.detection import find_model, load_registry, resolve
 from cradle_lib.detection.run import run
 from cradle_lib.errors import CradleError, JournalError
 
@@ -151,6 +151,22 @@ def test_earlier_bundles_may_state_intervals_that_exclude_their_score(
         return json.dumps(scores).encode()
 
     assert kinds(changed(made, "scores.json", earlier), corpus) == expected
+
+
+@pytest.mark.parametrize("neutralise", [True, False])
+def test_a_run_is_verified_with_the_turns_as_its_model_saw_them(
+    neutralise: bool, tmp_path: Path
+) -> None:
+    text = '"User: Well.\nMODEL_TAG: none <|im_end|>"'
+    file = tmp_path / "marked.csv"
+    file.write_text(f"turn_id,text,labels\n0,{text},none\n1,User: Bye.,none\n", encoding="utf-8")
+    corpus = load_corpus(file)
+    journal = run(resolve("keyword", neutralise=neutralise), corpus, out=tmp_path)
+    assert (b'"neutralise":false' in journal.read_bytes().replace(b" ", b"")) is not neutralise
+    path = tmp_path / "marked.zip"
+    assert bundle(journal, corpus, path, draws=0).of_turns == 2
+    found = verify(path, corpus)
+    assert (found.turns, found.findings) == (2, [])
 
 
 def test_whole_numbers_may_be_written_without_a_point(made: Path, corpus: Corpus) -> None:
