@@ -132,16 +132,25 @@ def priced(engine: str) -> Model:
     return Model.model_validate(fields)
 
 
+def corpus_of(dialogues: int, turns: int) -> Corpus:
+    return make_corpus(
+        [[("User", f"{n}.{t} Hm.", "none") for t in range(turns)] for n in range(dialogues)]
+    )
+
+
 @pytest.fixture
 def long() -> Corpus:
-    return make_corpus([[("User", f"{n}.{t} Hm.", "none") for t in range(3)] for n in range(12)])
+    return corpus_of(12, 3)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize(("dialogues", "turns"), [(12, 3), (2, 18)])
 def test_no_engine_spends_more_than_the_limit(
-    engine: str, concurrency: int, long: Corpus, tmp_path: Path
+    engine: str, concurrency: int, dialogues: int, turns: int, tmp_path: Path
 ) -> None:
+    # The answers about a long dialogue alone cost more than the limit, if all are emitted late.
+    long = corpus_of(dialogues, turns)
     with pytest.raises(EngineError, match="are spent"):
         run(priced(engine), long, out=tmp_path, options=Options(max_cost=0.0))
     assert Service.bill == []

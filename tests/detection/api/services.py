@@ -128,6 +128,11 @@ class FakeService:
         self.call_times: list[float] = []
         monkeypatch.setattr(service_client.asyncio, "run", self._run)  # type: ignore[attr-defined]
 
+    def ask(self, corpus: Corpus, made: list[Prediction], **options: Any) -> None:
+        """Asks the OpenAI engine, with its own retry policy, about all turns of a corpus."""
+        remote = make_remote(make_model("openai", NOWHERE), None, **options)
+        self.run_engine(remote, sessions(corpus), made.append)
+
     def run_engine(
         self, engine: Remote, sessions: Iterable[Session], emit: Callable[[Prediction], None]
     ) -> None:

@@ -122,8 +122,7 @@ def test_an_overloaded_service_answers_every_question(monkeypatch: pytest.Monkey
 
     service = FakeService(monkeypatch, handler)
     made: list[Prediction] = []
-    under_test = make_remote(make_model("openai", NOWHERE), None, concurrency=40)
-    service.run_engine(under_test, sessions(long_corpus(40, 5)), made.append)
+    service.ask(long_corpus(40, 5), made, concurrency=40)
     # With a fixed number of calls, up to a tenth of the questions fail.
     assert Counter(p.outcome for p in made) == {Outcome.OK: 200}
     assert refused < 0.3 * 200

@@ -27,15 +27,12 @@ from .fault_server import DRIBBLE, FaultServer, Reply, as_json, chat, error, mes
 from .services import (
     HELLO,
     KEY,
-    NOWHERE,
     SDKS,
     FakeService,
     ask,
     long_corpus,
     make_model,
-    make_remote,
     response,
-    sessions,
 )
 
 pytestmark = pytest.mark.usefixtures("api")
@@ -169,9 +166,7 @@ def test_a_question_is_tried_six_times_with_exponential_backoff(
 
     found: list[Prediction] = []
     service = FakeService(monkeypatch, handler)
-    service.run_engine(
-        make_remote(make_model("openai", NOWHERE), None), sessions(HELLO), found.append
-    )
+    service.ask(HELLO, found)
     assert [p.outcome for p in found] == [FAILED]
     # 1 + 2 + 4 + 8 + 16, or five times the wait that the service asks for.
     assert (len(service.call_times), service.seconds) == (6, pytest.approx(least))

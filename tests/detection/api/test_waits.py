@@ -23,16 +23,7 @@ from cradle_lib.errors import EngineError, RegistryError
 
 from ...cli.in_process import invoke
 from .fault_server import FaultServer, Reply, as_json, chat, error
-from .services import (
-    HELLO,
-    NOWHERE,
-    FakeService,
-    long_corpus,
-    make_model,
-    make_remote,
-    response,
-    sessions,
-)
+from .services import FakeService, ask, long_corpus, make_model, response
 
 pytestmark = pytest.mark.usefixtures("api")
 
@@ -100,9 +91,8 @@ class Limited:
             return response(busy if self.service.call_times[-1] < seconds else chat())
 
         self.service = FakeService(monkeypatch, handler)
-        remote = make_remote(make_model("openai", NOWHERE), None, **options)
         try:
-            self.service.run_engine(remote, sessions(long_corpus(1, 4)), self.made.append)
+            self.service.ask(long_corpus(1, 4), self.made, **options)
         except EngineError as found:
             self.error = str(found)
 
@@ -146,8 +136,7 @@ def test_the_longest_wait_of_parallel_calls_counts(monkeypatch: pytest.MonkeyPat
 
     service = FakeService(monkeypatch, handler)
     made: list[Prediction] = []
-    remote = make_remote(make_model("openai", NOWHERE), None, concurrency=2)
-    service.run_engine(remote, sessions(long_corpus(3, 1)), made.append)
+    service.ask(long_corpus(3, 1), made)
     assert [one.outcome for one in made] == [Outcome.OK] * 3
     assert service.call_times == [0, 0, 0, 41.5, 41.5]
 
@@ -198,7 +187,4 @@ def test_a_prompt_that_exceeds_a_rate_limit_by_itself_fails(service: FaultServer
     for status in (413, 429):
         reply = error(status, message=text, type="tokens", code="rate_limit_exceeded")
         name = service.add(lambda n, reply=reply: reply)
-        made: list[Prediction] = []
-        remote = make_remote(make_model("openai", f"{service.url}/{name}"))
-        remote.answer_all(sessions(HELLO), made.append)
-        assert [one.outcome for one in made] == [Outcome.FAILED]
+        assert ask(make_model("openai", f"{service.url}/{name}")).outcome == Outcome.FAILED
