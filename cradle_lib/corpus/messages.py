@@ -109,10 +109,10 @@ def read_messages(source: forms.Source, options: Options) -> tuple[pd.DataFrame,
             rows["mask"] = _read_cells(
                 frame[[*labels]], lambda *cells: columns.read_labels(cells, bits)
             )
-        told = frame[[*labels]].map(is_given).any(axis=1).to_numpy()
-        if source.form == forms.TABLE and told.any() and rows["mask"][told].all():
-            told = True  # No cell says `none`, so that empty cells do.
-        rows["labelled"] = told
+        rows["labelled"] = frame[[*labels]].map(is_given).any(axis=1).tolist()
+        told = rows.loc[rows["labelled"], "mask"]
+        if source.form == forms.TABLE and len(told) and told.all():
+            rows["labelled"] = True  # No cell says `none`, so that empty cells do.
     if "text" not in rows:
         rows["text"] = ""
     if dialogue := found.get("dialogue"):
@@ -138,8 +138,8 @@ def read_messages(source: forms.Source, options: Options) -> tuple[pd.DataFrame,
             roles = find_roles(rows[rows["key"] != ""], options.speakers)
             rows["role"] = rows["key"].map(roles)
     problems.raise_all()
-    told = rows["labelled"] | rows["mask"].astype(bool)
-    rows["labelled"] = told.groupby(rows["dialogue"]).transform("any")
+    rows["labelled"] |= rows["mask"].astype(bool)
+    rows["labelled"] = rows["labelled"].groupby(rows["dialogue"]).transform("any")
     others = ", ".join(name for name in map(str, frame) if name not in used)
     origin = " and ".join(labels) if len(labels) < 3 else f"{len(labels)} columns"
     left_out = "left out" if options.columns["labels"] == "none" else "no column of labels"
