@@ -47,7 +47,7 @@ EXPLANATIONS = {
         "errors",
         "not labelled",
     ): "No user turn of not-labelled has a gold label. Not shown: Every er",
-    ("runs", "not labelled"): "",
+    ("runs", "partly labelled"): "3 of the 7 dialogues have no gold labels and no scores.",
     ("statistics", "not labelled"): "4 dialogues with 22 turns have no gold labels.",
     ("explore", "partly labelled"): "correct on 10 of 12 user turns",
     ("results", "one label"): "15 of the 16 labels are never gold here: each counts as 0",
