@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.bench_scoring import made_up
 from benchmarks.size import SMALL, sized
 from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.record import Record
 from cradle_lib.scoring.compare import compare
 from cradle_lib.scoring.conventions import LEVELS

@@ -15,10 +15,10 @@ from typing import Any
 
 from benchmarks.contestants import MODEL, select_dialogues
 from benchmarks.results import Row, save
+from cradle_engines.local.local_engine import load_local
+from cradle_engines.local.reference import Reference
+from cradle_engines.local.wave.engine import Wave
 from cradle_lib.detection import Options, Prediction, Session, resolve
-from cradle_lib.detection.local.local_engine import load_local
-from cradle_lib.detection.local.reference import Reference
-from cradle_lib.detection.local.wave.engine import Wave
 from cradle_lib.prompts import load_template
 
 DIALOGUES = 12

@@ -131,7 +131,7 @@ def ask(engine: str, port: int, shard: str, concurrency: int) -> None:
     """
     from cradle_lib.corpus import load_corpus
     from cradle_lib.detection import Model, Options, Progress
-    from cradle_lib.detection.run import run
+    from cradle_lib.detection.runs.run import run
 
     corpus = load_corpus("surrogate", "test")
     path = "/v1" if engine == "openai" else ""

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from benchmarks.results import Row, save
 from benchmarks.size import SMALL, sized, tiny_model
+from cradle_engines.local.local_engine import Local, load_local, wait_passively
 from cradle_lib.corpus import Dialogue, load_corpus
-from cradle_lib.detection.engine import Options
-from cradle_lib.detection.local.local_engine import Local, load_local, wait_passively
-from cradle_lib.detection.registry import resolve
+from cradle_lib.detection.models.engine import Options
+from cradle_lib.detection.models.registry import resolve
 from cradle_lib.prompts import Template, load_template
 
 BASE: Final = "smollm2-135m"

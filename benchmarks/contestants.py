@@ -24,14 +24,14 @@ from unittest.mock import patch
 from benchmarks.llama_server import serving
 from benchmarks.memory import peak_memory
 from benchmarks.size import SMALL, sized, tiny_model
+from cradle_engines.local.local_engine import Local, load_local, shared_length, wait_passively
+from cradle_engines.local.reference import Reference
+from cradle_engines.local.wave.engine import Wave
 from cradle_lib.corpus import Dialogue, load_corpus
 from cradle_lib.detection import Options, Prediction, Session, load_registry, sample_dialogues
-from cradle_lib.detection.engine import Sequential
-from cradle_lib.detection.local.local_engine import Local, load_local, shared_length, wait_passively
-from cradle_lib.detection.local.reference import Reference
-from cradle_lib.detection.local.wave.engine import Wave
-from cradle_lib.detection.parsing import is_cut
-from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.detection.models.engine import Sequential
+from cradle_lib.detection.protocol.parsing import is_cut
+from cradle_lib.detection.protocol.session import Answer, Prompt
 from cradle_lib.prompts import load_template
 
 MODEL: Final = "smollm2-135m"
@@ -203,8 +203,8 @@ def switched_off(mechanism: str | None) -> Iterator[Options]:
         The options for the engine.
     """
     # Imported late, because they import PyTorch: see ``wait_passively``.
-    from cradle_lib.detection.local.constrained import GrammarState
-    from cradle_lib.detection.local.wave.runner import Runner, SequenceState
+    from cradle_engines.local.constrained import GrammarState
+    from cradle_engines.local.wave.runner import Runner, SequenceState
 
     start = Runner._start
 

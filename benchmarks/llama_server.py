@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from threading import Event
 from typing import Final
 
+from cradle_engines.local.embedded import gguf_file
 from cradle_lib import paths
-from cradle_lib.detection.local.embedded import gguf_file
 from cradle_lib.errors import EngineError
 
 #: The port in the registry's entries.

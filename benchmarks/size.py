@@ -33,7 +33,7 @@ def sized(full: _Size, small: _Size) -> _Size:
 @cache
 def tiny_model() -> Model:
     """Makes a tiny random model; its files are removed when this process ends."""
-    from tests.detection.local.tiny_models import make_model, make_weights
+    from tests.engines.local.tiny_models import make_model, make_weights
 
     folder = tempfile.TemporaryDirectory()
     register(folder.cleanup)

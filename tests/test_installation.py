@@ -17,7 +17,7 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import find_model, load_registry, read_journal
-from cradle_lib.detection.run import run as run_here
+from cradle_lib.detection.runs.run import run as run_here
 from cradle_lib.version import library_version
 
 pytestmark = pytest.mark.shipped

@@ -7,7 +7,7 @@ from collections import Counter
 
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection.journal import read_journal
+from cradle_lib.detection.runs.journal import read_journal
 from cradle_lib.labels import labels_of
 
 

@@ -18,8 +18,8 @@ from typing import Any, Final
 from cradle_extras.bundle.archive import read_archive, write_archive
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.journal import journal_files
-from cradle_lib.detection.predictions import Predictions, load_predictions
+from cradle_lib.detection.runs.journal import journal_files
+from cradle_lib.detection.runs.predictions import Predictions, load_predictions
 from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.scoring.conventions import LEVELS, Conventions
 from cradle_lib.scoring.evaluate import evaluate

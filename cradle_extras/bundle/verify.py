@@ -23,9 +23,9 @@ from cradle_extras.bundle.archive import read_archive
 from cradle_extras.bundle.bundle import RECORD, SCORES, SUMS, scored, unpack_journals
 from cradle_lib import paths, strict_json
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection.journal import read_journal
-from cradle_lib.detection.predictions import load_predictions, session_of, template_of
-from cradle_lib.detection.session import Prediction
+from cradle_lib.detection.protocol.session import Prediction
+from cradle_lib.detection.runs.journal import read_journal
+from cradle_lib.detection.runs.predictions import load_predictions, session_of, template_of
 from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.record import Record
 from cradle_lib.scoring.conventions import Conventions

@@ -18,12 +18,12 @@ from cradle_lib.cli.console import err
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Progress
-from cradle_lib.detection.api.money import prompt_sizes
-from cradle_lib.detection.journal import journal_files
-from cradle_lib.detection.matching import run_path
-from cradle_lib.detection.run import require_consent
-from cradle_lib.detection.selection import choose_dialogues
-from cradle_lib.detection.shards import join
+from cradle_lib.detection.runs.costs import prompt_sizes
+from cradle_lib.detection.runs.journal import journal_files
+from cradle_lib.detection.runs.matching import run_path
+from cradle_lib.detection.runs.run import require_consent
+from cradle_lib.detection.runs.selection import choose_dialogues
+from cradle_lib.detection.runs.shards import join
 from cradle_lib.errors import EngineError, JournalError
 from cradle_lib.prompts import load_template
 

@@ -23,7 +23,7 @@ from cradle_lib import paths
 from cradle_lib.arguments import Positive, checked
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, read_journal
-from cradle_lib.detection.run import Stored, Task, ask
+from cradle_lib.detection.runs.run import Stored, Task, ask
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import write_text
 from cradle_lib.record import Record

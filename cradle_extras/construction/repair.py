@@ -20,7 +20,7 @@ from cradle_extras.construction.validators.checks import Finding, check_draft, r
 from cradle_extras.construction.validators.draft import Draft, read_draft
 from cradle_extras.construction.validators.rules import Case
 from cradle_lib.detection import Answer, Outcome, Prediction, Prompt
-from cradle_lib.detection.neutralise import neutralise
+from cradle_lib.detection.protocol.neutralise import neutralise
 from cradle_lib.labels import labels_of
 from cradle_lib.prompts import Template, load_template
 from cradle_lib.prompts.template import text_hash

@@ -12,9 +12,9 @@ from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ModelOutput
 from inspect_ai.scorer import Score
 
 from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.detection.journal import journal_files, parse_lines, to_bytes
-from cradle_lib.detection.predictions import Predictions, load_predictions
-from cradle_lib.detection.session import Prediction
+from cradle_lib.detection.protocol.session import Prediction
+from cradle_lib.detection.runs.journal import journal_files, parse_lines, to_bytes
+from cradle_lib.detection.runs.predictions import Predictions, load_predictions
 from cradle_lib.files import replacing
 from cradle_lib.record import Record
 from cradle_lib.scoring.conventions import LEVELS

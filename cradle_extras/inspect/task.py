@@ -24,13 +24,13 @@ from inspect_ai.model import (
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
+from cradle_engines.api.replies import completed_answer, one_line
 from cradle_extras.inspect.log import ANSWERS, overall_scores, read_answers, transcript
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection.api.replies import completed_answer, one_line
-from cradle_lib.detection.journal import to_line
-from cradle_lib.detection.parsing import Outcome
-from cradle_lib.detection.predictions import aligned
-from cradle_lib.detection.session import Answer, Session
+from cradle_lib.detection.protocol.parsing import Outcome
+from cradle_lib.detection.protocol.session import Answer, Session
+from cradle_lib.detection.runs.journal import to_line
+from cradle_lib.detection.runs.predictions import aligned
 from cradle_lib.labels import UNUSABLE, format_mask
 from cradle_lib.prompts import load_template
 from cradle_lib.record import History, Record

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import yaml
 
+from cradle_engines.local.embedded import PREFIX
 from cradle_extras.training.record import TrainingRecord
-from cradle_lib.detection.local.embedded import PREFIX
 from cradle_lib.files import write_text
 
 FILE: Final = "README.md"

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from cradle_engines.local.revision import CONFIG, WEIGHTS
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.engine import Options
-from cradle_lib.detection.local.revision import CONFIG, WEIGHTS
-from cradle_lib.detection.model import Model
-from cradle_lib.detection.predictions import load_predictions
-from cradle_lib.detection.run import run
+from cradle_lib.detection.models.engine import Options
+from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.runs.predictions import load_predictions
+from cradle_lib.detection.runs.run import run
 from cradle_lib.files import replacing, visible_files, write_text
 from cradle_lib.scoring.evaluate import evaluate
 

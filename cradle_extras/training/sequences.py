@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cradle_engines.local.local_engine import Local
 from cradle_lib.corpus import Dialogue
-from cradle_lib.detection.local.local_engine import Local
-from cradle_lib.detection.session import gold_questions
+from cradle_lib.detection.protocol.session import gold_questions
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import Template

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from cradle_engines.library_logs import quiet
+from cradle_engines.local.local_engine import load_local, wait_passively
+from cradle_engines.local.revision import base_pin
 from cradle_extras.training.card import write_card
 from cradle_extras.training.checkpoints import (
     Progress,
@@ -28,13 +31,10 @@ from cradle_extras.training.record import FILE, TrainingRecord, read_training
 from cradle_extras.training.sequences import token_tree
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
-from cradle_lib.detection.engine import Options, require_packages
-from cradle_lib.detection.local.local_engine import load_local, wait_passively
-from cradle_lib.detection.local.quiet import quiet
-from cradle_lib.detection.local.revision import base_pin
-from cradle_lib.detection.model import Model
-from cradle_lib.detection.neutralise import neutralise
-from cradle_lib.detection.registry import resolve
+from cradle_lib.detection.models.engine import Options, require_packages
+from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.models.registry import resolve
+from cradle_lib.detection.protocol.neutralise import neutralise
 from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
@@ -47,7 +47,7 @@ class Trained:
         folder: Folder of the adapter, or of the full model if the recipe has none, with record and
             card.
         record: The record.
-        model: The model's entry, ready for :func:`~cradle_lib.detection.run.run`.
+        model: The model's entry, ready for :func:`~cradle_lib.detection.runs.run.run`.
     """
 
     folder: Path

@@ -61,7 +61,7 @@ def update(
             others have run.
     """
     if models is None:
-        from cradle_lib.detection.registry import load_registry
+        from cradle_lib.detection.models.registry import load_registry
 
         registry = load_registry(project.root / REGISTRY)
         models = [name for name, model in registry.items() if model.default]

@@ -12,7 +12,7 @@ import yaml
 from cradle_lib import paths
 from cradle_lib.book.notebooks.notebook import find_title
 from cradle_lib.book.plan import Project, read_plan
-from cradle_lib.detection.registry import own_id
+from cradle_lib.detection.models.registry import own_id
 from cradle_lib.errors import BookError
 from cradle_lib.files import write_text
 

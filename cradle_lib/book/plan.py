@@ -94,7 +94,7 @@ class Project:
     """The folders of the book: ``root`` is the repository, ``packages`` those of the library."""
 
     root: Path
-    packages: tuple[str, ...] = ("cradle_lib", "cradle_extras")
+    packages: tuple[str, ...] = ("cradle_lib", "cradle_engines", "cradle_extras")
 
     @cached_property
     def notebooks(self) -> Path:

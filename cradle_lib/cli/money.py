@@ -13,9 +13,9 @@ from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import out, print_json
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Model, estimate_costs
-from cradle_lib.detection.api.money import total_usage
-from cradle_lib.detection.journal import read_answers
-from cradle_lib.detection.selection import choose_dialogues
+from cradle_lib.detection.runs.costs import total_usage
+from cradle_lib.detection.runs.journal import read_answers
+from cradle_lib.detection.runs.selection import choose_dialogues
 from cradle_lib.errors import EngineError
 from cradle_lib.formatting import dollars
 

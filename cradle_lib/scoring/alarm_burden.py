@@ -30,7 +30,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.arguments import Seed, Share, checked
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap

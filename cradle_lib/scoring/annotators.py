@@ -20,8 +20,8 @@ from cradle_lib.annotation.pairs import pairs
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.arguments import checked
 from cradle_lib.corpus.dialogue import Corpus
-from cradle_lib.detection.parsing import OUTCOMES, Outcome
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.protocol.parsing import OUTCOMES, Outcome
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.errors import CorpusError
 from cradle_lib.record import Record
 

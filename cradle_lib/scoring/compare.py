@@ -34,7 +34,7 @@ import numpy as np
 import pandas as pd
 
 from cradle_lib.arguments import Positive, Seed, checked
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
 from cradle_lib.scoring.evaluate import Evaluation, evaluate

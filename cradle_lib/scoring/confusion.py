@@ -23,7 +23,7 @@ import pandas as pd
 from cradle_lib.annotation.pairs import pairs
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.arguments import checked
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.labels import NONE, UNUSABLE, labels_of
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.label_pairs import CELLS, pair

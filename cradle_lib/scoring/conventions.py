@@ -38,7 +38,7 @@ from cradle_lib.errors import ScoringError
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, CONFIRM_MASK
 
 if TYPE_CHECKING:
-    from cradle_lib.detection.predictions import Predictions
+    from cradle_lib.detection.runs.predictions import Predictions
 
 Level = Literal["turn", "dialogue", "confirm"]
 Orphans = Literal["ignore", "attach", "count"]

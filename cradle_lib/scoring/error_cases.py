@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from cradle_lib.arguments import Positive, Seed, checked
-from cradle_lib.detection.parsing import OUTCOMES
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.protocol.parsing import OUTCOMES
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import NONE
 from cradle_lib.scoring.label_pairs import KINDS, classify, kind_of, pair

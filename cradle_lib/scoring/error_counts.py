@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from cradle_lib.arguments import checked
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.labels import LABELS, NONE, stage
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.label_pairs import KINDS, classify, name_unusable

@@ -11,7 +11,7 @@ import numpy as np
 
 from cradle_lib.arguments import Seed, checked, require_known
 from cradle_lib.corpus.needs import unmet
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import NEEDED, Conventions, Level, align_rows
 from cradle_lib.scoring.counts import Counts, count

@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from cradle_lib.annotation.load import load_annotations
 from cradle_lib.arguments import checked
 from cradle_lib.corpus.dialogue import Corpus, Dialogue, valid_unicode
-from cradle_lib.detection.neutralise import neutralise
-from cradle_lib.detection.parsing import OUTCOMES
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.protocol.neutralise import neutralise
+from cradle_lib.detection.protocol.parsing import OUTCOMES
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.errors import CorpusError
 from cradle_lib.scoring.annotators import annotator_pairs
 from cradle_lib.scoring.evaluate import evaluate

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.arguments import Seed, checked
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, BITS, CONFIRM_MASK, LABELS
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.label_pairs import KINDS, classify

@@ -43,7 +43,7 @@ from typing import Final
 import pandas as pd
 
 from cradle_lib.arguments import checked
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.labels import LABELS, NONE, UNUSABLE, crisis_type, labels_of, stage, temporal
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.signature import signed

@@ -26,7 +26,7 @@ from typing import Final
 
 import numpy as np
 
-from cradle_lib.detection.session import END
+from cradle_lib.detection.protocol.session import END
 from cradle_lib.labels import ALL_MASK, BITS, LABELS, NONE
 from cradle_lib.statistics.rates import Floats
 

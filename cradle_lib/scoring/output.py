@@ -15,7 +15,7 @@ from cradle_lib.scoring.evaluate import Evaluation
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cradle_lib.detection.predictions import Predictions
+    from cradle_lib.detection.runs.predictions import Predictions
 
 ANY: Final = "any label"
 

@@ -20,7 +20,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from cradle_lib.arguments import Seed, checked
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.evaluate import evaluate

@@ -22,7 +22,7 @@ from typing import Final
 import pandas as pd
 
 from cradle_lib.arguments import checked, require_known
-from cradle_lib.detection.parsing import first_line
+from cradle_lib.detection.protocol.parsing import first_line
 from cradle_lib.errors import ScoringError
 from cradle_lib.statistics.bootstrap import CONFIDENCE
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from cradle_lib.arguments import checked
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.scoring.conventions import Conventions, align_rows
 from cradle_lib.scoring.counts import count
 from cradle_lib.scoring.evaluate import signature_of

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.arguments import Seed, checked
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
 from cradle_lib.scoring.conventions import Conventions, Rows, align_rows
 from cradle_lib.scoring.counts import count

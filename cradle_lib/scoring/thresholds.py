@@ -37,7 +37,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.arguments import Seed, Share, checked
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, LABELS
 from cradle_lib.scoring.conventions import STAGES

@@ -38,7 +38,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cradle_lib.arguments import Seed, checked
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.labels import LABELS
 from cradle_lib.scoring.conventions import STAGES
 from cradle_lib.scoring.evaluate import signature_of

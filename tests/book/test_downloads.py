@@ -19,7 +19,7 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection.registry import load_registry
+from cradle_lib.detection.models.registry import load_registry
 
 from .site import Site
 

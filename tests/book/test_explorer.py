@@ -17,8 +17,8 @@ from playwright.sync_api import Browser, Page
 
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection import Predictions
-from cradle_lib.detection.parsing import OUTCOMES
-from cradle_lib.detection.session import Answer, Session
+from cradle_lib.detection.protocol.parsing import OUTCOMES
+from cradle_lib.detection.protocol.session import Answer, Session
 from cradle_lib.display.explorer.explorer import explore
 from cradle_lib.display.explorer.links import with_links
 from cradle_lib.labels import BITS, format_mask

@@ -9,7 +9,8 @@ import pytest
 
 from cradle_lib.cli.commands import models
 from cradle_lib.cli.console import err, interval_note, out, percent, print_table
-from cradle_lib.detection import load_registry, registry
+from cradle_lib.detection import load_registry
+from cradle_lib.detection.models import registry
 
 from .conftest import Cradle
 from .in_process import invoke

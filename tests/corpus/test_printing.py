@@ -18,7 +18,7 @@ from cradle_lib.detection import (
     Session,
     load_predictions,
 )
-from cradle_lib.detection.run import run
+from cradle_lib.detection.runs.run import run
 from cradle_lib.prompts import load_template
 
 SECRET = "nobody may read this"

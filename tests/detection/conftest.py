@@ -9,7 +9,7 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model
 
-from .api.services import KEY, TEMPLATE
+from ..engines.api.services import KEY, TEMPLATE
 from .dialogues import make_corpus
 
 

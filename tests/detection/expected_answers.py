@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from cradle_engines.local import probe
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Options, Prediction, Session, load_registry
-from cradle_lib.detection.engine import make_engine, revision_of
-from cradle_lib.detection.local import probe
+from cradle_lib.detection.models.engine import make_engine, revision_of
 from cradle_lib.prompts import load_template
 
 FILE = Path(__file__).with_suffix(".json")

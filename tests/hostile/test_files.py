@@ -12,7 +12,7 @@ import pytest
 from cradle_lib.corpus import Corpus, convert, load_corpus, read_release
 from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import Outcome, load_predictions, load_registry, read_journal
-from cradle_lib.detection.run import run
+from cradle_lib.detection.runs.run import run
 from cradle_lib.labels import BITS, format_mask
 
 from ..detection.dialogues import make_corpus

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cradle_lib.detection import Answer, Outcome, Session, read_answer
-from cradle_lib.detection.parsing import is_cut
+from cradle_lib.detection.protocol.parsing import is_cut
 from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
 

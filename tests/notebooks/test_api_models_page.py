@@ -8,8 +8,8 @@ from pathlib import Path
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer
 
-from ..detection.api.test_costs import write
 from ..detection.conftest import home  # noqa: F401
+from ..detection.runs.test_costs import write
 from .test_notebooks import show
 
 

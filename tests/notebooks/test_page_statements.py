@@ -19,7 +19,7 @@ import cradle_lib
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
-from cradle_lib.detection.find_runs import distinct_runs, stored_runs
+from cradle_lib.detection.runs.find_runs import distinct_runs, stored_runs
 from cradle_lib.display.banner import banner
 from cradle_lib.display.notice import Notice, finding
 from cradle_lib.display.table import Table, show

@@ -13,7 +13,7 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import find_model, load_registry
-from cradle_lib.detection.run import run
+from cradle_lib.detection.runs.run import run
 from cradle_lib.display.banner import Banner
 from cradle_lib.display.choice import Choice
 from cradle_lib.display.examples import Examples

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
 from cradle_lib.corpus import Corpus, Dialogue, Turn
-from cradle_lib.detection.parsing import OUTCOMES
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.protocol.parsing import OUTCOMES
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.labels import BITS
 from cradle_lib.record import Record
 from cradle_lib.scoring.conventions import Conventions, Level, Rows

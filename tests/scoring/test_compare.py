@@ -9,7 +9,7 @@ from sklearn.metrics import f1_score
 from statsmodels.stats.multitest import multipletests
 
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS
 from cradle_lib.scoring.compare import Comparison, compare, detectable, rank_ranges

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from cradle_lib.detection.local.constrained import Grammar, GrammarState
-from cradle_lib.detection.session import END
+from cradle_engines.local.constrained import Grammar, GrammarState
+from cradle_lib.detection.protocol.session import END
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, BITS, CONFIRM_MASK, LABELS, NONE
 from cradle_lib.scoring.label_probabilities import (
     probability,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.scores import OVERALL
 from cradle_lib.scoring.sensitivity import VARIANTS, sensitivity

@@ -10,8 +10,8 @@ import pytest
 import cradle_lib
 from cradle_lib import scoring
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection.find_runs import stored_runs
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.find_runs import stored_runs
+from cradle_lib.detection.runs.predictions import Predictions
 
 Analysis = Callable[[list[Predictions]], pd.DataFrame]
 DRAWS = 20

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cradle_lib.detection.predictions import Predictions
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.subgroups import MEASURES, By, subgroups
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cradle_lib.book.cache_key import METADATA, digest_of, page_digest
 from cradle_lib.book.notebooks.page import INJECTED, as_page, tags_of
 from cradle_lib.book.plan import Page, Project
-from cradle_lib.detection.find_runs import PAGE
+from cradle_lib.detection.runs.find_runs import PAGE
 from cradle_lib.files import write_text
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cradle_lib.book.notebooks.notebook import find_title
-from cradle_lib.detection.find_runs import NOT_SHOWN
+from cradle_lib.detection.runs.find_runs import NOT_SHOWN
 from cradle_lib.display.notice import Notice
 
 #: Tag of the cell whose output opens the page.

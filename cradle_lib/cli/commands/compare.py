@@ -14,7 +14,7 @@ from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import out, percent, print_json, print_table
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Predictions, load_predictions, load_registry
-from cradle_lib.detection.find_runs import common_dialogues, load_named
+from cradle_lib.detection.runs.find_runs import common_dialogues, load_named
 from cradle_lib.scoring.compare import compare as compare_runs
 from cradle_lib.scoring.output import json_rows
 

@@ -8,7 +8,7 @@ from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import print_json, print_table
 from cradle_lib.detection import load_registry
-from cradle_lib.detection.journal import list_runs
+from cradle_lib.detection.runs.journal import list_runs
 
 
 def models(as_json: opt.Json = False) -> None:

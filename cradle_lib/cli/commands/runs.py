@@ -18,11 +18,11 @@ from cradle_lib.cli.money import journal_usage, show_usage
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import OUTCOMES, Outcome, read_journal
-from cradle_lib.detection.journal import joined_path, journal_files
-from cradle_lib.detection.matching import run_path
-from cradle_lib.detection.parsing import needs_cleaning
-from cradle_lib.detection.run import run
-from cradle_lib.detection.shards import join as join_shards
+from cradle_lib.detection.protocol.parsing import needs_cleaning
+from cradle_lib.detection.runs.journal import joined_path, journal_files
+from cradle_lib.detection.runs.matching import run_path
+from cradle_lib.detection.runs.run import run
+from cradle_lib.detection.runs.shards import join as join_shards
 from cradle_lib.errors import CradleError
 
 

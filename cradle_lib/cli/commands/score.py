@@ -13,7 +13,7 @@ from cradle_lib.cli.command_table import part
 from cradle_lib.cli.console import interval_note, out, percent, print_json, print_table
 from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.needs import unmet
-from cradle_lib.detection.predictions import Predictions, load_predictions
+from cradle_lib.detection.runs.predictions import Predictions, load_predictions
 from cradle_lib.errors import CradleError
 from cradle_lib.scoring.conventions import LEVELS, NEEDED, Level
 from cradle_lib.scoring.evaluate import Evaluation, evaluate

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cradle_lib.detection.engine import Sequential
-from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.detection.models.engine import Sequential
+from cradle_lib.detection.protocol.session import Answer, Prompt
 from cradle_lib.labels import NONE
 
 

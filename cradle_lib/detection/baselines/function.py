@@ -9,9 +9,9 @@ import textwrap
 from collections.abc import Callable
 from typing import Any, Final
 
-from cradle_lib.detection.engine import Sequential, failure
-from cradle_lib.detection.parsing import Outcome
-from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.detection.models.engine import Sequential, failure
+from cradle_lib.detection.protocol.parsing import Outcome
+from cradle_lib.detection.protocol.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 
 _LAMBDA: Final = (lambda: None).__name__

@@ -14,8 +14,8 @@ from configparser import ConfigParser
 from pathlib import Path
 from typing import Final
 
-from cradle_lib.detection.engine import Sequential, checksum
-from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.detection.models.engine import Sequential, checksum
+from cradle_lib.detection.protocol.session import Answer, Prompt
 from cradle_lib.labels import ALERT_MASK, BITS, CONFIRM_MASK, CRISIS_TYPES, format_mask
 
 LEXICON: Final = Path(__file__).with_name("lexicon.txt")

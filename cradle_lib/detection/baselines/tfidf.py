@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue, load_corpus
-from cradle_lib.detection.engine import Emit, Engine, Options, Questions, failure
-from cradle_lib.detection.model import Model
-from cradle_lib.detection.neutralise import neutralise
-from cradle_lib.detection.session import Answer, Prompt
+from cradle_lib.detection.models.engine import Emit, Engine, Options, Questions, failure
+from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.protocol.neutralise import neutralise
+from cradle_lib.detection.protocol.session import Answer, Prompt
 from cradle_lib.errors import CorpusError, CradleError, EngineError
 from cradle_lib.labels import LABELS, format_mask
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cradle_lib.detection.baselines.tfidf import Learner, Linear, fit_labels, make_vectorizer
-from cradle_lib.detection.session import TAG, Prompt, gold_questions
+from cradle_lib.detection.protocol.session import TAG, Prompt, gold_questions
 from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
 

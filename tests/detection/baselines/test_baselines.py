@@ -18,7 +18,7 @@ from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import Outcome, load_predictions, load_registry, read_journal
 from cradle_lib.detection.baselines.keyword import Keyword
 from cradle_lib.detection.baselines.tfidf import train_split
-from cradle_lib.detection.run import run
+from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import CorpusError, EngineError
 from cradle_lib.labels import BITS, LABELS, format_mask, labels_of
 from cradle_lib.record import History

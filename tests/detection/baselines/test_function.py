@@ -13,11 +13,11 @@ from cradle_lib.detection import (
     Prompt,
     load_registry,
     read_journal,
-    registry,
     resolve,
     run_model,
     stored_runs,
 )
+from cradle_lib.detection.models import registry
 from cradle_lib.errors import CorpusError, EngineError, RegistryError
 from cradle_lib.labels import BITS
 

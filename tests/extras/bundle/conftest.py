@@ -8,7 +8,7 @@ import pytest
 
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import find_model, load_registry
-from cradle_lib.detection.run import run
+from cradle_lib.detection.runs.run import run
 
 LINES = [
     "turn_id,text,labels",

@@ -23,7 +23,7 @@ from cradle_lib import paths
 from cradle_lib.cli.main import app
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import find_model, load_registry, resolve
-from cradle_lib.detection.run import run
+from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import CradleError, JournalError
 
 Lines = list[dict[str, Any]]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cradle_engines.api.dispatch import RetryPolicy
 from cradle_extras.construction import construct, load_posts, plan_dialogues
 from cradle_extras.construction.assemble import Construction
 from cradle_extras.construction.posts import Post, Posts
@@ -17,10 +18,9 @@ from cradle_extras.construction.repair import Writing, longest_requests
 from cradle_extras.construction.writers.language_model import writer_model
 from cradle_lib import labels, load_corpus
 from cradle_lib.detection import Answer, Options, Outcome
-from cradle_lib.detection.api.dispatch import RetryPolicy
 from cradle_lib.errors import CorpusError, EngineError, RegistryError
 
-from ...detection.api.fault_server import FaultServer, Reply, chat, error
+from ...engines.api.fault_server import FaultServer, Reply, chat, error
 from .stub_writer import good, is_repair
 
 FEW = replace(load_posts(), items=load_posts().items[:6] + load_posts().items[-2:])

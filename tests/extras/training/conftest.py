@@ -8,7 +8,7 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 
-from ...detection.local.tiny_models import make_weights
+from ...engines.local.tiny_models import make_weights
 from .dialogues import talks
 
 

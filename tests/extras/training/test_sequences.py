@@ -10,17 +10,17 @@ import torch
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM
 
+from cradle_engines.local.local_engine import Local, load_local
+from cradle_engines.local.reference import Reference
 from cradle_extras.training.sequences import TokenTree, token_tree
 from cradle_extras.training.trainer import batch
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options
-from cradle_lib.detection.local.local_engine import Local, load_local
-from cradle_lib.detection.local.reference import Reference
-from cradle_lib.detection.session import Answer, Prompt, Session
+from cradle_lib.detection.protocol.session import Answer, Prompt, Session
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import load_template
 
-from ...detection.local.tiny_models import CHAT, make_model, make_weights
+from ...engines.local.tiny_models import CHAT, make_model, make_weights
 from .dialogues import talks
 
 # Chat templates of the families in the registry, reduced to one user message.

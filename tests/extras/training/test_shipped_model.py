@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from cradle_engines.local.revision import adapter_digest
 from cradle_extras.training.card import write_card
 from cradle_extras.training.record import read_training
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import load_registry
-from cradle_lib.detection.local.revision import adapter_digest
 
 NAME = "smollm2-135m-tuned"
 ADAPTER = paths.DATA / "adapters" / NAME

@@ -9,23 +9,23 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from cradle_engines.local import chat, local_engine
+from cradle_engines.local.local_engine import Local, load_local
+from cradle_engines.local.revision import WEIGHTS
 from cradle_extras.training.checkpoints import complete_checkpoints
 from cradle_extras.training.recipe import AdapterSettings, Recipe, load_recipe, recipe_names
 from cradle_extras.training.record import read_training
 from cradle_extras.training.train import Trained, train_model
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, load_predictions
-from cradle_lib.detection import run as run_module
-from cradle_lib.detection.journal import read_journal
-from cradle_lib.detection.local import chat, local_engine
-from cradle_lib.detection.local.local_engine import Local, load_local
-from cradle_lib.detection.local.revision import WEIGHTS
-from cradle_lib.detection.run import run
+from cradle_lib.detection.runs import run as run_module
+from cradle_lib.detection.runs.journal import read_journal
+from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError
 from cradle_lib.scoring.evaluate import evaluate
 
 from ...detection.dialogues import make_corpus
-from ...detection.local.tiny_models import CHAT, make_model, make_weights
+from ...engines.local.tiny_models import CHAT, make_model, make_weights
 from .dialogues import talks
 
 RECIPE = Recipe(

@@ -9,7 +9,7 @@ from cradle_lib.corpus.release import write_release
 from cradle_lib.errors import EngineError
 
 from ...cli.in_process import invoke
-from ...detection.local.tiny_models import make_weights
+from ...engines.local.tiny_models import make_weights
 from .dialogues import talks
 
 RECIPE = """

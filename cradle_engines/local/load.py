@@ -1,0 +1,255 @@
+"""Loads a model's weights, adapter and tokenizer with Transformers; refuses incomplete weights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from cradle_engines.library_logs import quiet
+from cradle_engines.local.adapter import adapter_tokenizer, apply_adapter
+from cradle_engines.local.checkpoint import IncompleteError, require_all_tensors
+from cradle_engines.local.embedded import PREFIX, embedded_pin, embedded_weights
+from cradle_engines.local.revision import find_adapter, hub_commit, load_error
+from cradle_lib.detection.models.engine import Options, require_packages, short_reason
+from cradle_lib.detection.models.model import Model
+from cradle_lib.errors import EngineError
+
+# Endings of the names of multimodal models that generate text.
+_MULTIMODAL: Final = ("ForConditionalGeneration", "ForCausalLM")
+# Values of a configuration with which a model does not read a text from left to right.
+_NOT_CAUSAL: Final[dict[str, tuple[Any, ...]]] = {
+    "is_encoder_decoder": (True,),
+    "is_causal": (False,),
+    "use_bidirectional_attention": (True, "all"),
+}
+# Lists the parts of an embedding model of Sentence Transformers. Its `architectures` may still be
+# those of the language model that it was made from.
+_POOLING: Final = "modules.json"
+# Tokens whose logits are compared, and tokens after them.
+_TOKENS: Final = 12
+# The title of Transformers' table of missing and unexpected tensors, which are checked here.
+_REPORT: Final = "LOAD REPORT"
+# A line of that table for a tensor that is converted from several, one of which is missing or has
+# another shape.
+_CONVERSION: Final = re.compile(r"(\S+) *\| *CONVERSION")
+
+
+def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
+    """Loads a causal language model and its tokenizer: safetensors only, no code of repositories.
+
+    Embedded weights are downloaded on first use. An adapter becomes part of the layers, and its own
+    tokenizer and chat template are used if its folder has them. Warnings of Transformers are passed
+    to ``options.notice``.
+
+    Raises:
+        EngineError: If the checkpoint is not a causal language model, weights are missing or
+            incomplete or can't be reached, or memory runs out.
+    """
+    import torch
+
+    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        with _source(model) as (source, at_commit, warned):
+            base_tokenizer = tokenizer = _base_tokenizer(model, source, at_commit)
+            lm = _from_pretrained(model, source, at_commit, options.device_map)
+            lm = lm if options.device_map else lm.to(device)
+            _require_causal(model, source, lm, base_tokenizer)
+            if (folder := find_adapter(model)) is not None:
+                tokenizer = adapter_tokenizer(model, folder, base_tokenizer, options.notice)
+                lm = apply_adapter(lm, model, folder, tokenizer, base_tokenizer, options.notice)
+    except torch.OutOfMemoryError as error:
+        raise EngineError(
+            f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "
+            "--set device_map=auto spreads it over several GPUs."
+        ) from error
+    for sentence in dict.fromkeys(warned):
+        if _REPORT not in sentence:
+            options.notice(f"{model.name}: Transformers warns: {sentence[:300]}")
+    return lm.eval(), tokenizer
+
+
+def load_tokenizer(model: Model) -> Any:
+    """Loads the tokenizer that a model uses, its adapter's if there is one, without the weights.
+
+    Raises:
+        EngineError: If it can't be read or reached.
+    """
+    with _source(model) as (source, at_commit, _):
+        tokenizer = _base_tokenizer(model, source, at_commit)
+        folder = find_adapter(model)
+        if folder is None:
+            return tokenizer
+        return adapter_tokenizer(model, folder, tokenizer, lambda _: None)
+
+
+def load_generation_config(model: Model) -> Any:
+    """Reads the generation settings that a model's checkpoint ships, without its weights.
+
+    Raises:
+        EngineError: If they can't be read.
+    """
+    from transformers import GenerationConfig
+
+    with _source(model) as (source, at_commit, _):
+        return GenerationConfig.from_pretrained(source, **at_commit)
+
+
+@contextmanager
+def _source(model: Model) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
+    """Gives the folder or repository of a model's base, its commit as an argument, and warnings.
+
+    Any exception of Transformers and its dependencies in the block becomes an :class:`EngineError`,
+    except for running out of memory. Their output is silenced; warnings are added to the list.
+
+    Raises:
+        EngineError: If the weights can't be found, read or loaded.
+    """
+    import torch
+
+    source, at_commit = model.base, {}
+    if source.startswith(PREFIX):
+        require_packages("gguf", extra="local", model=model)
+        pin = embedded_pin(source)
+        if model.base_revision not in (None, pin):
+            raise EngineError(
+                f"{model.name} pins {model.base_revision}, but the embedded weights are {pin}. "
+                "Pin these, or leave `revision` out."
+            )
+        source = str(embedded_weights())
+    elif not Path(source).is_dir():
+        at_commit = {"revision": hub_commit(model)}
+    with quiet() as warned:
+        try:
+            yield source, at_commit, warned
+        except IncompleteError as error:
+            raise _incomplete(model, source, str(error)) from None
+        except (EngineError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:
+            if found := _CONVERSION.search("\n".join(warned)):
+                problem = f"a tensor needed for {found[1]} is missing or has another shape"
+                hint = "Download or save it again."
+                raise _incomplete(model, source, f"{problem}. {hint}") from error
+            raise load_error(model, source, error) from error
+
+
+def _incomplete(model: Model, source: str, problem: str) -> EngineError:
+    return EngineError(
+        f"the weights of {model.name} ({source}) are damaged or incomplete: {problem}"
+    )
+
+
+def _base_tokenizer(model: Model, source: str, at_commit: dict[str, Any]) -> Any:
+    """Loads the base's tokenizer.
+
+    Raises:
+        EngineError: If the base is an adapter. Transformers would load the base that the adapter
+            names, which the record would not contain.
+    """
+    from transformers import AutoTokenizer
+    from transformers.utils.peft_utils import find_adapter_config_file
+
+    if find_adapter_config_file(source, revision=at_commit.get("revision")) is not None:
+        raise EngineError(
+            f"{model.name}: {source} is an adapter. Name its base and the adapter's folder: "
+            "`weights: BASE + FOLDER`."
+        )
+    return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **at_commit)
+
+
+def _from_pretrained(
+    model: Model, source: str, at_commit: dict[str, str], device_map: str | None
+) -> Any:
+    """Loads the weights.
+
+    Raises:
+        EngineError: If they are not those of a causal language model, or not complete.
+    """
+    import torch
+
+    spread = {"device_map": device_map} if device_map else {}
+    # A fixed seed, so that values that an architecture initializes are the same in each start.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        lm, info = _auto_class(model, source, at_commit).from_pretrained(
+            source,
+            dtype=(model.decoding and model.decoding.dtype) or "auto",
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+            # Otherwise Transformers raises an error that does not name the tensors.
+            ignore_mismatched_sizes=True,
+            **at_commit,
+            **spread,
+        )
+    require_all_tensors(lm, info)
+    return lm
+
+
+def _auto_class(model: Model, source: str, at_commit: dict[str, str]) -> Any:
+    """Finds the class of a checkpoint; multimodal models are loaded with all their parts.
+
+    Raises:
+        EngineError: If the configuration is neither of a causal language model nor of a multimodal
+            model with a causal text part. Transformers would load many others as one, with an
+            output layer that was trained for another task.
+    """
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+    from transformers.models.auto import modeling_auto as known
+    from transformers.utils import cached_file
+
+    config = AutoConfig.from_pretrained(source, trust_remote_code=False, **at_commit)
+    names = config.architectures or []
+    multimodal = known.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.get(config.model_type, "")
+    causal = known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(config.model_type)
+    named = ", ".join(names) or "no model"
+    if multimodal.endswith(_MULTIMODAL) and multimodal in names:
+        found: Any = AutoModelForImageTextToText
+    elif any(name == causal or name.endswith("ForCausalLM") for name in names):
+        found = AutoModelForCausalLM
+    else:
+        raise _not_causal(model, source, f"the `architectures` of its config.json name {named}")
+    if cached_file(source, _POOLING, _raise_exceptions_for_missing_entries=False, **at_commit):
+        raise _not_causal(model, source, f"it is an embedding model ({_POOLING})")
+    for part in (config, config.get_text_config()):
+        for field, values in _NOT_CAUSAL.items():
+            if (value := getattr(part, field, None)) in values:
+                raise _not_causal(model, source, f"{named} with `{field}: {value}`")
+    return found
+
+
+def _require_causal(model: Model, source: str, lm: Any, tokenizer: Any) -> None:
+    """Checks that the logits after a token do not depend on later tokens.
+
+    Raises:
+        EngineError: If they do, or if the model can't compute them.
+    """
+    import torch
+
+    from cradle_engines.local.own_forward import is_same, own_logits, sample_ids
+
+    begin, end, other = (sample_ids(lm, tokenizer, 3 * _TOKENS)[i::3] for i in range(3))
+    try:
+        one, two = (own_logits(lm, begin + rest)[:_TOKENS] for rest in (end, other))
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        reason = short_reason(f"{type(error).__name__}: {error}")
+        raise EngineError(
+            f"{model.name}: {source} can't compute a text of {2 * _TOKENS} tokens ({reason}). "
+            "Use a checkpoint that generates text."
+        ) from error
+    # Numbers that overflow fail each question later.
+    if one.isfinite().all() and not is_same(lm, one, two):
+        name = type(lm).__name__
+        raise _not_causal(model, source, f"the outputs of {name} depend on later tokens")
+
+
+def _not_causal(model: Model, source: str, problem: str) -> EngineError:
+    return EngineError(
+        f"{model.name}: {source} is not a causal language model: {problem}. Use a checkpoint that "
+        "generates text from left to right."
+    )

@@ -1,0 +1,1 @@
+"""Runs: journals, their records and costs, and how a run is made, resumed and found."""

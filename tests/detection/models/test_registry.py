@@ -1,0 +1,212 @@
+"""The model registry: the shipped entries, and messages about invalid ones."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cradle_lib import strict_yaml
+from cradle_lib.detection import Decoding, Model, find_model, load_registry
+from cradle_lib.detection.models.model import Prices
+from cradle_lib.errors import RegistryError
+from cradle_lib.prompts import load_template
+from cradle_lib.published import published_table
+
+from ...cli.in_process import invoke
+
+
+def test_every_model_with_published_numbers_is_registered_once() -> None:
+    suffixes = {
+        key.rsplit(".", 1)[1] if "2.5-72b" not in key else "qwen2.5-72b"
+        for key in published_table()
+        if key.startswith("result.")
+    }
+    keys = [m.published for m in load_registry().values() if m.published]
+    assert suffixes <= set(keys)
+    assert len(keys) == len(set(keys)) == 10
+
+
+def test_models_of_the_paper_have_its_decoding_settings_and_prices() -> None:
+    # Appendix C.1: open models bfloat16, greedy, 512 tokens; APIs 256 tokens, temperature
+    # 0 for Claude and Gemini, the default for GPT.
+    for model in load_registry().values():
+        assert load_template(model.prompt)
+        if model.engine == "reference" and model.group in ("open", "fine-tuned"):
+            assert model.decoding
+            assert (model.decoding.max_new_tokens, model.decoding.dtype) == (512, "bfloat16")
+        if model.group == "proprietary":
+            assert model.decoding
+            assert model.decoding.max_new_tokens == 256
+            assert model.decoding.temperature == (None if model.id == "gpt-5.1" else 0.0)
+            assert model.remote
+            assert model.key
+            assert model.prices
+            assert model.prices.source.startswith("https://")
+            assert model.prices.cached is not None
+            assert model.prices.cached < model.prices.input < model.prices.output
+    assert load_registry()["cradle-qwen3-32b"].weights == "SungJoo/cradle-dialogue-qwen3-32b-2epoch"
+
+
+ENTRY = "a: {name: A, group: open, weights: w, engine: "
+SERVED = {"id": "m", "name": "M", "group": "open", "engine": "openai", "weights": "w"}
+KEYWORD = "{}: {{name: A, group: baseline, engine: keyword}}\n"
+PRICES = "output: 1, date: 2026-01-01, source: s}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: {name: A, group: open, engine: reference}", "model `a`: engine reference needs"),
+        (
+            "a: {name: A, group: baseline, engine: keyword, colour: red}",
+            "unknown field `colour`. Fields: id",
+        ),
+        (
+            "A b: {name: A, group: baseline, engine: keyword}",
+            "model `A b`: field `id` must be lower-case letters, digits",
+        ),
+        (
+            ENTRY + "reference, decoding: {temprature: 0}}",
+            "unknown field `temprature` in `decoding`; did you mean `temperature`. Fields: max",
+        ),
+        (ENTRY + "wave, temperature: 0}", "unknown field `temperature`; it belongs in `decoding`"),
+        (ENTRY + "openai, key_env: K}", "unknown field `key_env`; did you mean `key`. Fields: id"),
+        (ENTRY + "openai, key: sk-secret}", "field `key` must be the name of an environment var"),
+        (ENTRY + "wave, sample: some}", "field `sample` must be a whole number"),
+        (
+            ENTRY + "wave, decoding: {chat: {x: []}, date: soon, mode: free}}",
+            "`decoding.mode` must be 'constrained'; field `decoding.chat.x` must be text, a number"
+            ", true or false; field `decoding.date`: must be a date such as 2026",
+        ),
+        ("a: {name: A, engine: wave}", "field `group` is missing: one of baseline, embedded"),
+        ("a: {id: b, name: A, engine: wave}", "its `id` must be its key, a"),
+        ("a:\n\tname: A", r"a tab. Indent with spaces \(line 2, column 1\)"),
+        ("a: {name: A\n b: {", r"YAML \(.*line 2, column 3\)"),
+        ("a:\n name: My: 8B", r"Put quotes around a text with a colon.*\(line 2, column 10\)"),
+        (ENTRY + "openai}", "a provider's own endpoint is not on this machine"),
+        (ENTRY + "openai, remote: true}", "needs 'key'"),
+        (ENTRY + "wave, prices: {input: 1, " + PRICES, "engine wave calls no service"),
+        (
+            ENTRY + "openai, base_url: 'http://[::1]/v1', prices: {input: -1, " + PRICES,
+            "field `prices.input` must be at least 0",
+        ),
+        (
+            ENTRY + "wave, decoding: {extra: {top_p: 1}}}",
+            "engine wave does not use 'decoding.extra'. It uses: answer_",
+        ),
+        ("a: {name: _hidden, group: baseline, engine: keyword}", "field `name` must be one line"),
+        ("a: 3", "model `a`: the content must be a mapping with the fields id, name"),
+        (
+            'a: {name: "<b>A</b>", group: open, engine: wave, weights: w}',
+            "field `name` must be one",
+        ),
+        ("- a", "expected a mapping"),
+        (ENTRY + "wave, 3: x}", "unknown field `3`. Fields: id"),
+        (KEYWORD.format(3) + KEYWORD.format("'3'"), "model `3` appears twice"),
+        ("a: {name: A}\nb: {name: B}\na: {name: C}\n", r"'a' appears twice .line 3"),
+    ],
+)
+def test_an_invalid_registry_is_refused_by_field(
+    tmp_path: Path, text: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "models.yml"
+    path.write_text(text)
+    with pytest.raises(RegistryError, match=message) as error:
+        load_registry(path)
+    assert "\n" not in str(error.value)
+    assert "sk-secret" not in str(error.value)
+    # `cradle infer` prints the same sentence, whichever model it is to run.
+    monkeypatch.setattr(load_registry, "__defaults__", (path,))
+    assert str(invoke("infer", "--model", "keyword").exception) == str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Decoding(temprature=1), "Decoding: unknown field `temprature`; did you mean `t"),
+        (lambda: Decoding(temperature="hot"), "Decoding: field `temperature` must be a number."),
+        (lambda: Decoding("greedy"), "Decoding: values need names. Fields: max_new_tokens, mode"),
+        (lambda: Model(id="m", name="M", group="open"), "Model: field `engine` is missing."),
+        (
+            lambda: Model(**SERVED, decoding={"seed": "x", "dtype": 8}),  # type: ignore[arg-type]
+            "Model: field `decoding.seed` must be a whole number; field `decoding.dtype` must be ",
+        ),
+        (lambda: Model(**SERVED), "Model: a provider's own endpoint is not on this machine"),
+        (lambda: Prices(input=-1, output=1, date="soon", source="s"), "Prices: field `input` must"),
+    ],
+)
+def test_wrong_fields_of_an_object_made_directly_are_described(
+    make: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(RegistryError) as error:
+        make()
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("http://localhost:8000/v1", ""),
+        ("http://10.1.2.3/v1", ""),
+        ("http://[::1]:8000/v1", ""),
+        ("https://api.example.com/v1", "set 'remote: true'"),
+        ("http://localhost.example.com/v1", "set 'remote: true'"),
+        ("http://localhost:abc/v1", "must be an address such as"),
+        ("http://local\thost:8000/v1", "must be an address such as"),
+        ("http://[::1/v1", "must be an address such as"),
+        ("localhost:8000", "must be an address such as"),
+        ("ftp://localhost/v1", "must be an address such as"),
+        ("http://\u0131ocalhost/v1", "must be an address such as"),
+    ],
+)
+def test_addresses_are_valid_and_remote_ones_are_declared(url: str, message: str) -> None:
+    if not message:
+        assert Model(**SERVED, base_url=url).remote is False  # type: ignore[arg-type]
+        return
+    with pytest.raises(ValueError, match=message):
+        Model(**SERVED, base_url=url)  # type: ignore[arg-type]
+
+
+def test_all_faults_of_all_entries_are_named_and_a_similar_id_is_suggested(tmp_path: Path) -> None:
+    path = tmp_path / "models.yml"
+    path.write_text(
+        "good: {name: Good, group: baseline, engine: keyword, default: true}\n"
+        "bad: {name: 3, group: open, engine: wave, colour: red}\n"
+        "odd: {name: Odd, group: open, engine: magic}\n"
+    )
+    with pytest.raises(RegistryError) as error:
+        load_registry(path)
+    for fault in ("`bad`: field `name` must be text; ", "`odd`: no engine 'magic'", "`colour`"):
+        assert fault in str(error.value)
+    assert "\n" not in str(error.value)
+    with pytest.raises(RegistryError, match="Did you mean 'keyword'"):
+        find_model("keywort", load_registry())
+    with pytest.raises(RegistryError, match="can't be read"):
+        load_registry(tmp_path / "absent.yml")
+
+
+def test_options_of_a_provider_are_recorded_and_cannot_override_the_protocol() -> None:
+    fields: dict[str, Any] = SERVED | {"base_url": "http://127.0.0.1:1/v1"}
+    options = {"top_p": 0.9, "reasoning_effort": "low"}
+    model = Model(**fields, decoding={"extra": options})
+    assert model.decoding
+    assert model.decoding.settings["extra"] == options
+    with pytest.raises(ValueError, match="messages, temperature: not allowed in 'extra'"):
+        Model(**fields, decoding={"extra": {"temperature": 1, "messages": []}})
+    for decoding in ({"extra": {"top_p": math.nan}}, {"temperature": math.inf}):
+        with pytest.raises(ValueError, match=r"not JSON compliant|finite number"):
+            Model(**fields, decoding=decoding)
+
+
+def test_numbers_in_options_are_parsed_in_any_notation() -> None:
+    text = "extra: {top_p: 9e-1, list: [1_0, 0x10]}, chat: {budget: 1e3, level: 2, on_top: true}"
+    decoding = Decoding.model_validate(strict_yaml.load(f"{{{text}}}"))
+    # Compared as JSON, which distinguishes 1, true and "1".
+    assert json.dumps([decoding.extra, decoding.chat]) == (
+        '[{"top_p": 0.9, "list": [10, 16]}, {"budget": 1000.0, "level": 2, "on_top": true}]'
+    )

@@ -1,0 +1,198 @@
+"""Finding, running and grouping the runs of a page."""
+
+# ruff: noqa: F811
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import (
+    Journal,
+    Model,
+    Predictions,
+    Prompt,
+    journal_path,
+    load_predictions,
+    load_registry,
+    read_journal,
+    run_model,
+    stored_runs,
+)
+from cradle_lib.detection.baselines.keyword import Keyword
+from cradle_lib.detection.models import registry as models
+from cradle_lib.detection.runs import find_runs
+from cradle_lib.detection.runs import run as run_module
+from cradle_lib.detection.runs.find_runs import PAGE, load_run, run_sets, with_same_dialogues
+from cradle_lib.detection.runs.run import default_runs, run
+from cradle_lib.errors import JournalError, NoRunError
+
+from ...forty_dialogues import corpus, make_run, runs  # noqa: F401
+from ..dialogues import make_corpus
+
+main = import_module("cradle_lib.cli.main")
+JOURNAL = Path("runs/surrogate-test/keyword.jsonl")
+
+
+@pytest.fixture(scope="module")
+def forty() -> Corpus:
+    """Forty dialogues of eight alternating turns, four of them user turns."""
+    rows = [
+        [(("Listener", "User")[turn % 2], f"{index}.{turn} Well.", "none") for turn in range(8)]
+        for index in range(40)
+    ]
+    return make_corpus(rows, "surrogate-test")
+
+
+@pytest.fixture
+def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Empty folders for journals, and a registry in which the keyword model has a sample."""
+    entries = load_registry()
+    entries["keyword"] = entries["keyword"].model_copy(update={"sample": 5})
+    for module in (find_runs, run_module, models):
+        monkeypatch.setattr(module, "load_registry", lambda: entries)
+    return home
+
+
+def test_a_model_is_run_once_and_then_loaded(home: Path, forty: Corpus) -> None:
+    first = run_model("keyword", forty)
+    assert (len(first.corpus), len(first.masks), first.of_turns) == (5, 20, 160)
+    assert not first.covers_corpus
+    assert set(first.record.dialogues or ()) == {dialogue.id for dialogue in first.corpus}
+    content = (home / JOURNAL).read_bytes()
+    assert run_model("keyword", forty).masks.tolist() == first.masks.tolist()
+    assert (home / JOURNAL).read_bytes() == content
+    # A shipped journal is loaded, and nothing is run.
+    (home / "runs").rename(home / "shipped")
+    assert len(run_model("keyword", forty).corpus) == 5
+    assert not (home / "runs").exists()
+    assert [run.record.model for run in stored_runs(forty, ["keyword"])] == ["keyword"]
+
+
+def test_default_and_own_models_are_loaded_without_names(home: Path, forty: Corpus) -> None:
+    def mine(prompt: Prompt) -> str:
+        return "none"
+
+    with pytest.raises(JournalError, match="no model of the default set has been run"):
+        stored_runs(forty)
+    with pytest.raises(JournalError, match=r"no run of Always none over surrogate-test"):
+        stored_runs(forty, ["always-none"])
+    run_model(mine, forty)
+    run_model("keyword", forty)
+    run_model("always-none", forty)
+    run_model("always-none", forty, "gold")
+    # In the registry's order, not in that of the runs; tfidf has not been run.
+    found = ["always-none", "keyword", "mine"]
+    assert [one.record.model for one in stored_runs(forty)] == found
+    # A model of the registry that is not in the default set has a run of the user.
+    folder = home / "runs" / forty.name
+    (folder / "qwen3-32b.jsonl").write_bytes((folder / "keyword.jsonl").read_bytes())
+    assert len(stored_runs(forty)) == 4
+    # The page of runs has the same, after the other baselines were run.
+    made = default_runs(forty)
+    assert len(made) == len(stored_runs(forty)) > 4
+    # The run of the notebook template is shown on its own page only.
+    (folder / "qwen3-32b.jsonl").rename(folder / f"{paths.TEMPLATE_RUN}.jsonl")
+    assert len(default_runs(forty)) == len(made) - 1
+
+
+def test_a_changed_baseline_is_run_again_and_a_damaged_journal_is_kept(
+    home: Path, forty: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = run_model("keyword", forty)
+    record, stored = read_journal(home / JOURNAL)
+    (home / JOURNAL).unlink()
+    other = record.model_copy(update={"revision": "lexicon:0123456789ab"})
+    with Journal.open(home / JOURNAL, other) as opened:
+        for prediction in stored:
+            opened.append(prediction)
+    changed = (home / JOURNAL).read_bytes()
+    assert run_model("keyword", forty).record.revision == first.record.revision
+    assert "was made with other code or settings" in capsys.readouterr().err
+    assert (home / JOURNAL).with_suffix(".outdated").read_bytes() == changed
+    damaged = (home / JOURNAL).read_bytes().replace(b'"outcome": "ok"', b'"outcome": "fine"', 1)
+    (home / JOURNAL).write_bytes(damaged)
+    with pytest.raises(JournalError, match="line 2"):
+        run_model("keyword", forty)
+    assert (home / JOURNAL).read_bytes() == damaged
+
+
+def test_an_unfinished_run_is_loaded_with_its_complete_dialogues(home: Path, forty: Corpus) -> None:
+    run_model("keyword", forty)
+    lines = (home / JOURNAL).read_bytes().splitlines(keepends=True)
+    (home / JOURNAL).write_bytes(b"".join(lines[:-1]))
+    [part] = stored_runs(forty, ["keyword"])
+    assert (len(part.corpus), part.is_finished, part.covers_corpus) == (4, False, False)
+    # A run without a complete dialogue is omitted by default, and an error if it is requested.
+    (home / JOURNAL).write_bytes(b"".join(lines[:2]))
+    run_model("always-none", forty)
+    assert [run.record.model for run in stored_runs(forty)] == ["always-none"]
+    with pytest.raises(NoRunError, match="no dialogue of surrogate-test completely"):
+        stored_runs(forty, ["keyword"])
+
+
+def test_pages_never_run_local_models(
+    home: Path, forty: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"name": "Own", "group": "open", "engine": "reference"}
+    local = Model.model_validate({"id": "own", "weights": "org/own", **fields})
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "make_engine", lambda *_: Keyword())
+        begun = run(local, forty, out=home / "begun.jsonl", limit=2)
+    monkeypatch.setenv(PAGE, "any")
+    monkeypatch.setattr(run_module, "run", lambda *_, **__: pytest.fail("a page ran a model"))
+    with pytest.raises(NoRunError, match="no run of Own over"):
+        run_model(local, forty)
+    journal = journal_path(local, forty)
+    journal.parent.mkdir(parents=True)
+    journal.write_bytes(b"".join(begun.read_bytes().splitlines(keepends=True)[:-1]))
+    part = run_model(local, forty)
+    assert (len(part.corpus), part.is_finished) == (1, False)
+
+
+def test_shards_are_joined_and_missing_ones_are_reported(home: Path, forty: Corpus) -> None:
+    keyword = load_registry()["keyword"]
+    complete = load_predictions(run(keyword, forty, out=home / "whole"), forty)
+    for index in (0, 2, 3):
+        run(keyword, forty, out=home / "runs", shard=f"{index}/4")
+    with pytest.raises(JournalError, match="answers 120 of 160 user turns"):
+        load_run(keyword, forty)
+    # A page shows the finished dialogues.
+    [begun] = stored_runs(forty)
+    assert (len(begun.corpus), begun.is_finished) == (30, False)
+    run(keyword, forty, out=home / "runs", shard="1/4")
+    for joined in (load_run(keyword, forty), *stored_runs(forty)):
+        np.testing.assert_array_equal(joined.masks, complete.masks)
+        assert (joined.record.shard, joined.record.dialogues) == (None, None)
+    run(keyword, forty, out=home / "runs", shard="0/2")
+    with pytest.raises(JournalError, match="shards i/n with different n"):
+        load_run(keyword, forty)
+
+
+def test_runs_are_grouped_by_dialogues_with_the_baseline_first(runs: list[Predictions]) -> None:
+    sets = run_sets(runs, "keyword")
+    assert [[run.record.model for run in group] for group in sets] == [["keyword", "always-none"]]
+    # A sample of four dialogues is too small for tests.
+    assert [len(group[0].corpus) for group in sets] == [40]
+    large = replace(runs[2], **vars(runs[1].subset(runs[1].corpus.subset(range(20), "twenty"))))
+    assert [len(group[0].corpus) for group in run_sets([*runs[:2], large])] == [40, 20]
+    assert run_sets(runs[:1]) == []
+
+
+def test_samples_are_compared_on_the_same_dialogues(runs: list[Predictions]) -> None:
+    extended = with_same_dialogues([runs[2], *runs])
+    assert [(run.record.model, len(run.corpus)) for run in extended] == [
+        ("always-none", 40),
+        ("keyword", 40),
+        ("always-none", 4),
+        ("keyword", 4),
+        ("smollm2-135m", 4),
+        ("smollm2-135m", 4),
+    ]
+    assert len({run.corpus.fingerprint for run in extended[2:]}) == 1
+    assert [run.covers_corpus for run in extended] == [True, True, False, False, False, False]

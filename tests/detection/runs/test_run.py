@@ -1,0 +1,286 @@
+"""Runs: questions, resuming, samples, consent and cost limits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.corpus.release import write_release
+from cradle_lib.detection import (
+    OUTCOMES,
+    Answer,
+    Model,
+    Options,
+    Outcome,
+    Progress,
+    Prompt,
+    journal_path,
+    load_predictions,
+    read_journal,
+    sample_dialogues,
+)
+from cradle_lib.detection.models.engine import Consent, Sequential
+from cradle_lib.detection.models.model import Decoding, Prices
+from cradle_lib.detection.runs import run as run_module
+from cradle_lib.detection.runs.run import run
+from cradle_lib.errors import CorpusError, EngineError, JournalError
+from cradle_lib.labels import BITS
+
+from ..dialogues import make_corpus
+
+
+class RecordingEngine(Sequential):
+    """Answers from a list, then ``none``; records the questions."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, int]] = []
+
+    def reply(self, prompt: Prompt) -> Answer:
+        self.asked.append((prompt.dialogue, prompt.turn))
+        return self.answers.pop(0) if self.answers else Answer("none")
+
+
+def install_engine(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> RecordingEngine:
+    engine = RecordingEngine(*answers)
+    monkeypatch.setattr(run_module, "make_engine", lambda *_: engine)
+    # The code is not part of the identity, so that runs resume with another engine.
+    monkeypatch.setattr(run_module, "code_of", lambda _: None)
+    return engine
+
+
+def test_predictions_of_a_run_are_aligned_to_the_user_turns(
+    corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_engine(monkeypatch, Answer("none"), Answer("hm"), Answer("confirm_SI_passive_ongoing"))
+    known = replace(corpus, meta={"scenario": ["S1", "S2", "S1"]})
+    seen: list[Progress] = []
+    # Paths may be strings.
+    path = run(always_none, known, out=str(tmp_path), options=Options(progress=seen.append))
+    assert path == journal_path(always_none, known, out=tmp_path)
+    predictions = load_predictions(str(path), known)
+    confirm = BITS["confirm_SI_passive_ongoing"]
+    np.testing.assert_array_equal(predictions.masks, [0, 0, confirm, 0, 0, 0])
+    assert predictions.masks.dtype == np.uint16
+    assert [OUTCOMES[code] for code in predictions.outcomes][:3] == ["ok", "unparsed", "ok"]
+    assert predictions.ok.tolist() == [True, False, True, True, True, True]
+    assert list(predictions.outcome_counts.values()) == [5, 1, 0, 0]
+    assert [(p.done, p.total, p.stored) for p in seen] == [(n, 6, 0) for n in range(7)]
+    frame = predictions.to_frame()
+    assert frame["dialogue"].tolist() == ["d0000"] * 3 + ["d0001"] * 2 + ["d0002"]
+    assert frame["turn"].tolist() == [0, 2, 4, 1, 3, 0]
+    assert frame["position"].tolist() == [1, 2, 3, 1, 2, 1]
+    assert frame["outcome"].tolist() == ["ok", "unparsed", *["ok"] * 4]
+    assert frame["answer"].tolist()[1] == "hm"
+    assert frame["scenario"].tolist() == ["S1"] * 3 + ["S2"] * 2 + ["S1"]
+    assert frame["gold"].tolist()[1:3] == ["alert_ongoing", "confirm_SI_passive_ongoing"]
+    np.testing.assert_array_equal(frame["gold_mask"], known.gold)
+    np.testing.assert_array_equal(frame["predicted_mask"], predictions.masks)
+
+
+def test_failed_turns_are_asked_again_and_a_finished_run_asks_nothing(
+    corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_engine(monkeypatch, Answer("none"), Answer("", Outcome.FAILED, "HTTP 503"))
+    path = run(always_none, corpus, out=tmp_path)
+    engine = install_engine(monkeypatch)
+    run(always_none, corpus, out=tmp_path)
+    assert engine.asked == [("d0000", 2)]
+    assert load_predictions(path, corpus).ok.all()
+    before = path.read_bytes()
+    seen: list[Progress] = []
+    run(always_none, corpus, out=tmp_path, options=Options(progress=seen.append))
+    assert len(engine.asked) == 1
+    assert path.read_bytes() == before
+    assert seen == [Progress(done=6, total=6, stored=6)]
+
+
+def test_an_edited_turn_and_later_turns_are_asked_again_but_changed_labels_are_not(
+    corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = run(always_none, corpus, out=tmp_path)
+    first = corpus.dialogues[0]
+    relabelled = replace(first, turns=tuple(replace(turn, mask=0) for turn in first.turns))
+    others = corpus.dialogues[1:]
+    assert len(load_predictions(path, Corpus("tiny", (relabelled, *others))).masks) == 6
+    turns = [replace(t, text="Edited.") if t.turn_id == 2 else t for t in first.turns]
+    edited = Corpus("tiny", (replace(first, turns=tuple(turns)), *others))
+    with pytest.raises(JournalError, match="answers 4 of 6 user turns"):
+        load_predictions(path, edited)
+    engine = install_engine(monkeypatch, Answer("alert_past"))
+    run(always_none, edited, out=tmp_path)
+    assert engine.asked == [("d0000", 2), ("d0000", 4)]
+    assert load_predictions(path, edited).masks.tolist() == [0, BITS["alert_past"], 0, 0, 0, 0]
+
+
+def write_corpus(path: Path, *texts: str) -> Corpus:
+    write_release(make_corpus([[("User", text, "none") for text in texts]]), path)
+    return load_corpus(path)
+
+
+def test_files_of_the_same_name_never_share_a_journal_and_an_edited_file_resumes_its_own(
+    always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a" / "mine.csv"
+    one = write_corpus(file, "one", "two")
+    two = write_corpus(tmp_path / "b" / "mine.parquet", "three", "four", "five")
+    engine = install_engine(monkeypatch)
+    path = run(always_none, one, out=tmp_path / "runs")
+    assert path == tmp_path / "runs" / "mine" / "always-none.jsonl"
+    before = path.read_bytes()
+    for out in (tmp_path / "runs", path):
+        with pytest.raises(CorpusError, match=r"another file called 'mine'.*Rename"):
+            run(always_none, two, out=out)
+    assert path.read_bytes() == before
+    with pytest.raises(JournalError, match="it was made for mine"):
+        load_predictions(path, two)
+    # An equal copy in another folder may use the journal, and does not become its owner.
+    run(always_none, write_corpus(tmp_path / "c" / "mine.csv", "one", "two"), out=path)
+    assert len(engine.asked) == 2
+    edited = write_corpus(file, "one", "too", "three")
+    run(always_none, edited, out=path)
+    assert engine.asked[2:] == [("d0000", 1), ("d0000", 2)]
+    assert load_predictions(path, edited).ok.all()
+
+
+def test_a_sample_is_recorded_with_ids_of_the_corpus(always_none: Model, tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text(
+        "dialogue_id,turn_id,text,labels,timing\ntalk/1,0,User: Hm.,none,late\n"
+        "talk 2,0,User: No.,none,early\ntalk 3,0,User: So.,none,early\nx,0,User: A.,none,late\n"
+    )
+    corpus = load_corpus(file)
+    path = run(always_none, corpus, out=tmp_path / "runs", sample=2)
+    record, stored = read_journal(path)
+    chosen = [corpus.dialogues[i].id for i in sample_dialogues(corpus, 2)]
+    assert record.dialogues == chosen
+    assert sorted(p.dialogue for p in stored) == sorted(chosen)
+    assert [d.id for d in load_predictions(path, corpus, partial=True).corpus] == chosen
+
+
+def test_different_journals_do_not_mix(corpus: Corpus, always_none: Model, tmp_path: Path) -> None:
+    paths = [run(always_none, corpus, out=tmp_path, history=h) for h in ("self", "gold")]
+    assert [p.name for p in paths] == ["always-none.jsonl", "always-none.history-gold.jsonl"]
+    with pytest.raises(JournalError, match="belongs to another run"):
+        load_predictions(paths, corpus)
+    other = make_corpus([[("User", "Something else.", "none")]] * 3)
+    with pytest.raises(JournalError, match="none of its answers belongs to a question"):
+        load_predictions(paths[0], other)
+
+
+def test_a_history_of_gold_labels_needs_them(
+    corpus: Corpus, always_none: Model, tmp_path: Path
+) -> None:
+    first, *others = corpus
+    partly = replace(corpus, dialogues=(*others, replace(first, labelled=False)))
+    with pytest.raises(CorpusError, match="d0000 has no gold labels"):
+        run(always_none, partly, out=tmp_path, history="gold")
+    assert not [*tmp_path.rglob("*.jsonl")]
+    run(always_none, partly, out=tmp_path, history="none")
+
+
+def test_a_partial_run_is_refused_unless_asked_for_and_predictions_can_be_restricted(
+    corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["none", "alert_past", "none", "none", "confirm_DV_past", "confirm_RA_past"]
+    install_engine(monkeypatch, *map(Answer, texts))
+    path = run(always_none, corpus, out=tmp_path, limit=1)
+    assert read_journal(path)[0].dialogues == ["d0000"]
+    with pytest.raises(JournalError, match="answers 3 of 6 user turns"):
+        load_predictions(path, corpus)
+    partial = load_predictions(path, corpus, partial=True)
+    assert [d.id for d in partial.corpus] == ["d0000"]
+    assert (len(partial.masks), partial.of_turns) == (3, 6)
+    complete = load_predictions(run(always_none, corpus, out=tmp_path), corpus)
+    assert complete.record.dialogues is None
+    part = complete.subset(corpus.subset([2, 0], "part"))
+    assert part.masks.tolist() == [BITS["confirm_RA_past"], 0, BITS["alert_past"], 0]
+    assert part.answers == ("confirm_RA_past", "none", "alert_past", "none")
+
+
+REMOTE = Model.model_validate(
+    {
+        "id": "far",
+        "name": "Far",
+        "group": "proprietary",
+        "engine": "openai",
+        "weights": "far-1",
+        "remote": True,
+        "base_url": "https://far.example/v1",
+        "key": {"variable": "FAR_KEY", "url": "https://far.example/keys"},
+    }
+)
+AGREE: Consent = lambda _: True  # noqa: E731
+
+
+def test_text_needs_consent(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = install_engine(monkeypatch)
+    questions: list[str] = []
+
+    def answer(agreed: bool) -> Consent:
+        return lambda question: bool(questions.append(question)) or agreed
+
+    for consent in (None, answer(False)):
+        with pytest.raises(EngineError, match=r"sending 3 dialogues of tiny to far\.example"):
+            run(REMOTE, corpus, out=tmp_path, options=Options(consent=consent))
+    assert engine.asked == []
+    assert questions == [
+        "The text of 3 dialogues of tiny will be sent to far.example (Far). Send it?"
+    ]
+    run(REMOTE, corpus, out=tmp_path, limit=1, options=Options(consent=answer(True)))
+    # Consent is asked for the remaining dialogues only, and not if nothing will be sent.
+    with pytest.raises(EngineError, match="not agreed"):
+        run(REMOTE, corpus, out=tmp_path, options=Options(consent=answer(False)))
+    assert "The text of 2 dialogues of tiny" in questions[-1]
+    assert {dialogue for dialogue, _ in engine.asked} == {"d0000"}
+    run(REMOTE, corpus, out=tmp_path, options=Options(consent=answer(True)))
+    run(REMOTE, corpus, out=tmp_path)
+    assert len(engine.asked) == 6
+
+
+PRICED = REMOTE.model_copy(
+    update={
+        "prices": Prices(input=1.0, output=1.0, date="2026-01-01", source="here"),
+        "decoding": Decoding(max_new_tokens=10),
+    }
+)
+
+
+def test_the_cost_limit_of_a_run_applies_to_every_resume(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_engine(monkeypatch, Answer("none", tokens_in=40_000, tokens_out=1))
+    path = run(PRICED, corpus, out=tmp_path, limit=1, options=Options(consent=AGREE, max_cost=0.5))
+    assert read_journal(path)[0].max_cost == 0.5
+    engine = install_engine(monkeypatch, *[Answer("none", tokens_in=900_000, tokens_out=1)] * 2)
+    with pytest.raises(EngineError, match=r"of --max-cost \$0\.5 are spent"):
+        run(PRICED, corpus, out=tmp_path, options=Options(consent=AGREE))
+    assert len(engine.asked) == 1
+    with pytest.raises(EngineError, match="Give a higher limit"):
+        run(PRICED, corpus, out=tmp_path, options=Options(consent=AGREE))
+    # A new limit replaces the recorded one.
+    install_engine(monkeypatch)
+    run(PRICED, corpus, out=tmp_path, options=Options(consent=AGREE, max_cost=5.0))
+    assert read_journal(path)[0].max_cost == 5.0
+
+
+def test_a_sample_keeps_the_shares_of_scenarios() -> None:
+    rows = [[("User", f"{i}", "none")] for i in range(120)]
+    scenarios = ["S1"] * 60 + ["S2"] * 40 + ["S3"] * 20
+    corpus = replace(
+        make_corpus(rows), meta={"scenario": scenarios, "timing": ["early", "mid", "late"] * 40}
+    )
+    drawn = sample_dialogues(corpus, 12, seed=1)
+    # A tenth of each scenario: 6, 4 and 2 dialogues, spread over the timings.
+    assert Counter(scenarios[i] for i in drawn) == {"S1": 6, "S2": 4, "S3": 2}
+    assert set(Counter(corpus.meta["timing"][i] for i in drawn if i < 60).values()) == {2}
+    assert drawn == sorted(set(drawn)) == sample_dialogues(corpus, 12, seed=1)
+    assert drawn != sample_dialogues(corpus, 12, seed=2)
+    assert sample_dialogues(corpus, 500) == list(range(120))

@@ -1,0 +1,139 @@
+"""Incomplete answers, truncated prompts, and errors in replies with status 200."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cradle_engines.api.faults import error_in, fault_in_reply
+from cradle_lib.detection import Options, Outcome, Prediction
+from cradle_lib.detection.runs.journal import read_answers, to_line
+from cradle_lib.detection.runs.run import run
+
+from .fault_server import FaultServer, Reply, as_json, chat, message
+from .services import GOOD, SDKS, ask, long_corpus, make_model, make_remote, sessions
+
+pytestmark = pytest.mark.usefixtures("api")
+
+# Endings that do not mean completion, and endings of the other interface.
+UNKNOWN: dict[str, list[Any]] = {
+    "openai": ["error", "", "Stop", 0, ["stop"], "tool_calls", "end_turn"],
+    "anthropic": ["error", "", {"stop": 1}, "tool_use", "pause_turn", "stop"],
+}
+COMPLETE = {"openai": ["stop", "eos", "eos_token"], "anthropic": ["end_turn", "stop_sequence"]}
+
+
+def ending(engine: str, value: Any, text: str = "none") -> Reply:
+    if engine == "openai":
+        return chat(finish_reason=value, message={"content": text})
+    return message(text, stop_reason=value)
+
+
+@pytest.mark.parametrize("engine", SDKS)
+def test_only_an_answer_with_a_known_ending_counts(engine: str, service: FaultServer) -> None:
+    field = "finish_reason" if engine == "openai" else "stop_reason"
+    for value in UNKNOWN[engine] + COMPLETE[engine]:
+        name = service.add(lambda n, value=value: ending(engine, value))
+        found = ask(make_model(engine, f"{service.url}/{name}"))
+        if isinstance(value, str) and value in COMPLETE[engine]:
+            assert (found.outcome, found.reason, found.ending) == (Outcome.OK, None, None)
+            continue
+        assert (found.outcome, found.answer, found.mask) == (Outcome.FAILED, "", 0), value
+        shown = f"a {type(value).__name__}" if isinstance(value, list | dict) else repr(value)
+        assert found.reason == f"the answer ended with {field} {shown}"
+        # It was paid for.
+        assert (found.tokens_in, found.tokens_out) == (9, 2)
+
+
+@pytest.mark.parametrize(("engine", "absent"), [("openai", False), ("anthropic", True)])
+def test_a_missing_ending_is_accepted_and_recorded(
+    engine: str, absent: bool, service: FaultServer
+) -> None:
+    def reply(attempt: int) -> Reply:
+        status, headers, content = ending(engine, None)
+        name = b"finish_reason" if engine == "openai" else b"stop_reason"
+        return status, headers, content.replace(name, b"other") if absent else content
+
+    notices: list[str] = []
+    found: list[Prediction] = []
+    name = service.add(reply)
+    remote = make_remote(make_model(engine, f"{service.url}/{name}"), notice=notices.append)
+    remote.answer_all(sessions(long_corpus(2, 2)), found.append)
+    assert [(one.outcome, one.ending) for one in found] == [(Outcome.OK, "missing")] * 4
+    assert [to_line(one)["ending"] for one in found] == ["missing"] * 4
+    assert len(notices) == 1
+    assert "does not say how its answers end" in notices[0]
+
+
+def test_a_change_of_served_model_is_reported_once(service: FaultServer, tmp_path: Path) -> None:
+    names = ["a", "a", "b", "c", "b", "b"]
+
+    def reply(attempt: int) -> Reply:
+        return as_json(json.loads(chat()[2]) | {"provider": names[attempt]})
+
+    notices: list[str] = []
+    options = Options(concurrency=1, notice=notices.append)
+    model = make_model("openai", f"{service.url}/{service.add(reply)}")
+    path = run(model, long_corpus(2, 3), out=tmp_path, options=options)
+    served = [line.served for line in read_answers(path)[1]]
+    assert served == [f"m-2026-01-01 {name} fp_1" for name in names]
+    [notice] = notices
+    assert "come from m-2026-01-01 a fp_1, others from m-2026-01-01 b fp_1" in notice
+
+
+# ---- Errors in a reply of status 200 -------------------------------------------------
+
+KINDS: list[tuple[Any, str]] = [
+    ({"code": "429", "message": "slow down"}, "retry"),
+    ({"code": "rate_limit_exceeded", "type": "requests", "message": "slow down"}, "retry"),
+    ({"type": "overloaded_error", "message": "Overloaded"}, "retry"),
+    ({"code": 502, "message": "Provider returned error"}, "retry"),
+    ({"message": "Provider returned error"}, "retry"),
+    ("Rate limit exceeded", "retry"),
+    (429, "retry"),
+    ({"code": 402, "message": "Insufficient credits"}, "no credit"),
+    ({"code": 429, "type": "insufficient_quota", "message": "x"}, "no credit"),
+    ({"type": "billing_error", "message": "x"}, "no credit"),
+    ({"code": "invalid_api_key", "message": "x"}, "the key was not accepted"),
+    ({"type": "authentication_error", "message": "x"}, "the key was not accepted"),
+    ({"type": "permission_error", "message": "x"}, "may not use this model"),
+    ({"code": "model_not_found", "message": "x"}, "no such model"),
+    ({"message": "Your credit balance is too low to access the API."}, "no credit"),
+    ({"code": "context_length_exceeded", "message": "too long"}, "failed"),
+    ({"object": "error", "type": "BadRequestError", "code": 400, "message": "x"}, "failed"),
+    ({"code": "content_filter", "message": "filtered"}, "refused"),
+    ({"code": 403, "message": "flagged", "metadata": {"flagged_input": "..."}}, "refused"),
+]
+
+
+@pytest.mark.parametrize(("error", "kind"), KINDS)
+def test_an_error_with_status_200_is_classified_like_its_own_status(error: Any, kind: str) -> None:
+    for reply in ({"error": error}, [{"error": error}], {"choices": [{"error": error}]}):
+        fault = fault_in_reply(error_in(reply), {})
+        if kind in ("retry", "failed", "refused"):
+            assert (fault.kind, fault.reason.startswith("HTTP 200, error")) == (kind, True)
+        else:
+            assert fault.kind == "stop"
+            assert kind in fault.reason
+
+
+@pytest.mark.parametrize("engine", SDKS)
+@pytest.mark.parametrize("beside", [False, True])
+def test_an_error_in_a_reply_with_an_answer_counts_unless_it_is_empty(
+    engine: str, beside: bool, service: FaultServer
+) -> None:
+    def reply(error: Any) -> Reply:
+        status, headers, content = GOOD[engine]()
+        extra = as_json({"error": error})[2]
+        return status, headers, content[:-1] + b", " + extra[1:] if beside else extra
+
+    name = service.add(lambda n: reply({"code": 429}) if n == 0 else GOOD[engine]())
+    assert ask(make_model(engine, f"{service.url}/{name}")).outcome is Outcome.OK
+    assert service.calls[name] == 2
+    for empty in (None, "", {}):
+        name = service.add(lambda n, empty=empty: reply(empty))
+        found = ask(make_model(engine, f"{service.url}/{name}"))
+        assert (found.outcome is Outcome.OK) == beside

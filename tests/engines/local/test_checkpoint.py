@@ -1,0 +1,155 @@
+"""Loading refuses checkpoints with missing, unused or invalid tensors.
+
+The folders are written by ``save_pretrained`` and then changed like in real mistakes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, GPT2Config, MixtralConfig
+
+from cradle_engines.local.local_engine import load_local
+from cradle_lib.detection.models.engine import Options
+from cradle_lib.detection.models.model import Model
+from cradle_lib.errors import EngineError
+
+from .tiny_models import change_settings, make_model, make_tokenizer
+
+FILE = "model.safetensors"
+EMBEDDING = "model.embed_tokens.weight"
+Tensors = dict[str, torch.Tensor]
+
+
+def changed(
+    weights: Path, folder: Path, change: Callable[[Tensors], Tensors] = dict, **config: Any
+) -> Path:
+    """Copies a model and changes its tensors and settings."""
+    shutil.copytree(weights, folder, dirs_exist_ok=True)
+    tensors = {name: tensor.clone() for name, tensor in load_file(folder / FILE).items()}
+    save_file(change(tensors), folder / FILE, metadata={"format": "pt"})
+    change_settings(folder, "config.json", **config)
+    return folder
+
+
+def error_of(model: Model) -> str:
+    with pytest.raises(EngineError) as error:
+        load_local(model, Options())
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def renamed(old: str, new: str) -> Callable[[Tensors], Tensors]:
+    return lambda tensors: {
+        f"{new}{name}" if not old else name.replace(old, new): t for name, t in tensors.items()
+    }
+
+
+def without(part: str) -> Callable[[Tensors], Tensors]:
+    return lambda tensors: {name: t for name, t in tensors.items() if part not in name}
+
+
+def quantized(tensors: Tensors) -> Tensors:
+    """Quantizes each matrix of a layer to eight bits and a scale."""
+    made = dict(tensors)
+    for name in [name for name in tensors if name.endswith("proj.weight")]:
+        scale = tensors[name].abs().max() / 127
+        made[name] = (tensors[name] / scale).round().to(torch.int8)
+        made[f"{name}_scale"] = scale[None]
+    return made
+
+
+def with_nan(tensors: Tensors) -> Tensors:
+    tensors["model.layers.1.mlp.up_proj.weight"][3, 4] = torch.nan
+    return tensors
+
+
+@pytest.mark.parametrize(
+    ("change", "config", "words"),
+    [
+        (renamed("", "_orig_mod."), {}, "lacks 21 tensors (lm_head.weight, "),
+        (renamed("", "module."), {}, "has 21 tensors (module.lm_head.weight, "),
+        (dict, {"num_hidden_layers": 1}, "has 9 tensors (model.layers.1.input_layernorm.weight, "),
+        (dict, {"num_key_value_heads": 4}, "k_proj.weight is [128, 32] in the file and [256, 32]"),
+        (renamed("q_proj.w", "q_proj.base_layer.w"), {}, "`model.merge_and_unload()`"),
+        (quantized, {}, "weight_scale, ...) that the model does not have"),
+        (with_nan, {}, "up_proj.weight has 1 values that are NaN"),
+    ],
+)
+def test_a_checkpoint_with_other_tensors_is_refused(
+    weights: Path,
+    tmp_path: Path,
+    change: Callable[[Tensors], Tensors],
+    config: dict[str, Any],
+    words: str,
+) -> None:
+    message = error_of(make_model(changed(weights, tmp_path / "changed", change, **config)))
+    assert message.startswith("the weights of Tiny (")
+    assert "are damaged or incomplete: " in message
+    assert words in message
+
+
+def test_tied_weights_have_no_different_output_layer(weights: Path, tmp_path: Path) -> None:
+    tied = changed(weights, tmp_path / "tied", without("lm_head"), tie_word_embeddings=True)
+    lm = load_local(make_model(tied), Options()).lm
+    assert lm.lm_head.weight is lm.model.embed_tokens.weight
+    other = changed(tied, tmp_path / "other", lambda t: t | {"lm_head.weight": t[EMBEDDING] + 1})
+    message = error_of(make_model(other))
+    assert "config.json ties lm_head.weight to model.embed_tokens.weight" in message
+    neither = changed(tied, tmp_path / "neither", without("embed_tokens"))
+    assert "model.embed_tokens.weight" in error_of(make_model(neither))
+
+
+def test_buffers_of_older_versions_are_accepted(tmp_path: Path) -> None:
+    config = GPT2Config(vocab_size=400, n_embd=32, n_layer=1, n_head=4)
+    lm = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    lm.save_pretrained(tmp_path)
+    make_tokenizer(tmp_path, None)
+    tensors = load_file(tmp_path / FILE)
+    tensors["transformer.h.0.attn.bias"] = torch.ones(1, 1, 64, 64).tril().bool()
+    tensors["transformer.h.0.attn.masked_bias"] = torch.tensor(-1e4)
+    ids = torch.arange(20)[None]
+    # With and without the decoder's prefix, as in the first checkpoints of this family.
+    for prefix in ("", "transformer."):
+        found = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+        save_file(found, tmp_path / FILE, metadata={"format": "pt"})
+        assert torch.equal(
+            load_local(make_model(tmp_path), Options()).lm(ids).logits, lm(ids).logits
+        )
+
+
+def test_a_missing_expert_is_refused(tmp_path: Path) -> None:
+    config = MixtralConfig(
+        vocab_size=400, hidden_size=32, intermediate_size=48, num_hidden_layers=1,
+        num_attention_heads=4, num_key_value_heads=2, num_local_experts=4,
+    )  # fmt: skip
+    complete = tmp_path / "whole"
+    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(complete)
+    make_tokenizer(complete, None)
+    assert load_local(make_model(complete), Options())
+    message = error_of(make_model(changed(complete, tmp_path / "changed", without("experts.1.w1"))))
+    assert "are damaged or incomplete" in message
+    assert "model.layers.0.mlp.experts" in message
+
+
+def test_an_adapter_configured_as_a_model_is_refused(weights: Path, tmp_path: Path) -> None:
+    both = shutil.copytree(weights, tmp_path / "both")
+    settings = {"base_model_name_or_path": str(weights), "peft_type": "LORA"}
+    (both / "adapter_config.json").write_text(json.dumps(settings))
+    assert "`weights: BASE + FOLDER`" in error_of(make_model(both))
+
+
+def test_a_warning_of_transformers_becomes_a_notice(weights: Path, tmp_path: Path) -> None:
+    odd = {"rope_type": "default", "rope_theta": 10000.0, "odd": 1}
+    folder = changed(weights, tmp_path / "odd", rope_parameters=odd)
+    message: list[str] = []
+    load_local(make_model(folder), Options(notice=message.append))
+    [sentence] = message
+    assert sentence.startswith("Tiny: Transformers warns: Unrecognized keys in `rope_parameters`")

@@ -1,0 +1,160 @@
+"""Only text after a thought is parsed, also if the chat template opens the thought.
+
+Tiny models are trained to reason in the formats of several model families.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import AddedToken
+from transformers import AutoTokenizer
+
+from cradle_engines.local.local_engine import Local, load_local
+from cradle_extras.training.sequences import token_tree
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Options, Outcome, Prediction, read_answer, read_journal
+from cradle_lib.detection.runs.run import run
+from cradle_lib.errors import EngineError
+from cradle_lib.labels import BITS
+from cradle_lib.prompts import load_template
+
+from .tiny_models import CHAT, make_model, make_weights, teach
+
+pytestmark = pytest.mark.usefixtures("short_prompt")
+
+LABEL = "confirm_DV_past"
+LONG = 80
+
+
+def make_thinker(
+    folder: Path, opened: str, answer: str, *, token: str = "<|final|>", special: bool = True
+) -> Path:
+    """Makes a model whose template ends with ``opened`` and that writes ``answer``.
+
+    ``token`` is in its vocabulary.
+    """
+    make_weights(folder, CHAT.replace("<|assistant|>", f"<|assistant|>{opened}"))
+    name_token(folder, token, special=special)
+    text = f"<|user|>Label.\nUser: hello<|end|><|assistant|>{opened}{answer}<|end|>"
+    return teach(folder, [AutoTokenizer.from_pretrained(folder)(text)["input_ids"]])
+
+
+def name_token(folder: Path, token: str, *, special: bool = True) -> None:
+    """Renames the token ``<|final|>``."""
+    file = folder / "tokenizer.json"
+    content = file.read_text().replace("<|final|>", token)
+    if not special:
+        head, found, tail = content.partition(f'"content": "{token}"')
+        content = head + found + tail.replace('"special": true', '"special": false', 1)
+    file.write_text(content)
+
+
+def answer_of(
+    weights: Path, corpus: Corpus, out: Path, engine: str, limit: int = LONG, **decoding: Any
+) -> Prediction:
+    model = make_model(weights, engine, max_new_tokens=limit, **decoding)
+    [answer] = read_journal(run(model, corpus, out=out / f"{engine}{limit}"))[1]
+    return answer
+
+
+# `special` says whether the closing marker is a special token; None if it is several tokens.
+@pytest.mark.parametrize(
+    ("opens", "closes", "special", "opens_itself"),
+    [
+        ("<think>", "</think>", None, True),
+        ("<think>", "</think>", False, False),
+        ("[THINK]", "[/THINK]", True, False),
+    ],
+)
+def test_only_text_after_a_closed_thought_is_parsed(
+    hello: Corpus, tmp_path: Path, opens: str, closes: str, special: bool | None, opens_itself: bool
+) -> None:
+    opened = f"{opens}\n"
+    thought = f"none\nso\n{closes}\n\n{LABEL}"
+    weights = make_thinker(
+        tmp_path / "model",
+        "" if opens_itself else opened,
+        opened + thought if opens_itself else thought,
+        token="<|final|>" if special is None else closes,
+        special=bool(special),
+    )
+    for engine in ("reference", "wave"):
+        found = answer_of(weights, hello, tmp_path, engine)
+        assert (found.outcome, found.mask, found.reason) == (Outcome.OK, BITS[LABEL], None)
+        assert found.answer.endswith(thought)
+        # The first line of the thought would be a valid answer.
+        cut = answer_of(weights, hello, tmp_path, engine, limit=10)
+        assert (cut.outcome, cut.reason) == (Outcome.UNPARSED, "cut at 10 tokens")
+
+
+def test_constrained_decoding_and_training_refuse_a_prompt_with_an_open_thought(
+    hello: Corpus, tmp_path: Path
+) -> None:
+    switch = "{% if enable_thinking is false %}<think>\n\n</think>\n{% else %}<think>{% endif %}"
+    chat = CHAT.replace("<|assistant|>", f"<|assistant|>{switch}")
+    weights = make_weights(tmp_path / "model", chat)
+    model = make_model(weights, "wave", mode="constrained")
+    with pytest.raises(EngineError, match=r"Tiny: `mode: constrained` .*\(<think>\).*`chat`"):
+        run(model, hello, out=tmp_path / "a")
+    local = load_local(model, Options())
+    with pytest.raises(EngineError, match=r"training .*\(<think>\)"):
+        token_tree(hello.dialogues[0], load_template("short"), local)
+    # The switch closes the thought, so that answers have none.
+    off = {"enable_thinking": False}
+    model = make_model(weights, "wave", mode="constrained", chat=off)
+    assert [p.outcome for p in read_journal(run(model, hello, out=tmp_path / "b"))[1]] == ["ok"]
+    assert token_tree(
+        hello.dialogues[0], load_template("short"), load_local(model, Options())
+    ).turns
+
+
+def test_a_thought_that_is_not_closed_is_unparsed(loaded: Local) -> None:
+    tokenizer = copy.deepcopy(loaded.tokenizer)
+    tokenizer.chat_template = CHAT.replace("<|assistant|>", "<|assistant|><think>\n")
+    local = replace(loaded, tokenizer=tokenizer)
+    ids = tokenizer(f"none</reasoning>{LABEL}")["input_ids"]
+    answer = local.answer(ids, ended=True, tokens_in=1, tokens_cached=0)
+    assert answer.outcome is Outcome.UNPARSED
+    assert answer.reason == "the thought that the prompt opened (<think>) is not closed"
+
+
+def read(local: Local, text: str, **decoding: Any) -> tuple[str, Outcome | None]:
+    local = replace(local, decoding=local.decoding.model_copy(update=decoding))
+    ids = local.tokenizer(text)["input_ids"]
+    answer = local.answer(ids, ended=True, tokens_in=1, tokens_cached=0)
+    return answer.text, answer.outcome
+
+
+@pytest.mark.parametrize("token", ["</s>", "<｜User｜>"])  # noqa: RUF001
+def test_only_special_tokens_of_the_tokenizer_are_removed(loaded: Local, token: str) -> None:
+    local = replace(loaded, tokenizer=copy.deepcopy(loaded.tokenizer))
+    local.tokenizer.add_special_tokens({"additional_special_tokens": [token, "<think>"]})
+    local.tokenizer.add_tokens([AddedToken("<s_end>", special=True), AddedToken("<plain>")])
+    assert read(local, f"{LABEL}<s_end>") == (LABEL, None)
+    assert read(local, f"{LABEL}<plain>") == (f"{LABEL}<plain>", None)
+    assert read(local, f"{LABEL}{token}<|end|>") == (LABEL, None)
+    assert read(local, f"{token}{LABEL}; none{token}{token}") == (f"{LABEL}; none", None)
+    # Text that only looks like a special token stays.
+    assert read(local, f"{LABEL}<|other|>") == (f"{LABEL}<|other|>", None)
+    assert read(local, f"<think>a{token}</think>{LABEL}") == (f"<think>a</think>{LABEL}", None)
+    # The same after the text that begins the answer.
+    after = {"answer_after": "FINAL"}
+    assert read(local, f"none FINAL{LABEL}{token}", **after) == (LABEL, None)
+    assert read(local, f"none FINAL{LABEL}<|x|>", **after) == (f"{LABEL}<|x|>", None)
+
+
+def test_gpt_oss_channels_are_recognised_by_special_tokens(loaded: Local) -> None:
+    local = replace(loaded, tokenizer=copy.deepcopy(loaded.tokenizer))
+    control = ["<|channel|>", "<|message|>", "<|start|>", "<|return|>"]
+    local.tokenizer.add_special_tokens({"additional_special_tokens": control})
+    thought = "<|channel|>analysis<|message|>none\n"
+    final = f"<|channel|>final<|message|>{LABEL}"
+    text, _ = read(local, f"{thought}<|start|>assistant{final}<|return|>")
+    assert text == f"{thought}assistant{final}"
+    assert read(local, text, answer_after="<|channel|>final<|message|>") == (LABEL, None)
+    assert read_answer(text) == (Outcome.OK, BITS[LABEL])

@@ -1,0 +1,129 @@
+"""Weights from the Hub: a record has the commit that was loaded, not the branch or tag.
+
+The tests create the files of a Hub cache and need no network.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cradle_engines.local import revision
+from cradle_engines.local.revision import base_pin, hub_commit, load_error
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Model, Options, read_journal, run_model, stored_runs
+from cradle_lib.detection.runs.find_runs import PAGE
+from cradle_lib.detection.runs.run import run
+from cradle_lib.errors import EngineError, JournalError, NoRunError
+
+from .tiny_models import make_model, make_weights
+
+pytestmark = pytest.mark.usefixtures("short_prompt")
+OLD, NEW = "0" * 39 + "a", "0" * 39 + "b"
+
+
+@pytest.fixture
+def refs(weights: Path, hub: Path) -> Path:
+    """A cache with two commits of one repository; ``main`` is the newer one."""
+    for commit in (OLD, NEW):
+        shutil.copytree(weights, hub / "snapshots" / commit)
+    (hub / "refs").mkdir()
+    for name, commit in (("main", NEW), ("v1", OLD)):
+        (hub / "refs" / name).write_text(commit)
+    revision._resolved.cache_clear()
+    return hub / "refs"
+
+
+def of_hub(name: str | None, weights: str = "lab/tiny") -> Model:
+    return make_model(Path(), "wave").model_copy(update={"weights": weights, "revision": name})
+
+
+def test_a_resumed_run_uses_its_recorded_commit(refs: Path, corpus: Corpus, tmp_path: Path) -> None:
+    path = run(of_hub(None), corpus, out=tmp_path / "runs", limit=1)
+    assert read_journal(path)[0].revision == NEW
+    (refs / "main").write_text(OLD)
+    revision._resolved.cache_clear()
+    run(of_hub(None), corpus, out=path)
+    record, predictions = read_journal(path)
+    assert (record.revision, len(predictions)) == (NEW, len(corpus.gold))
+    tagged = run(of_hub("v1"), corpus, out=tmp_path / "tagged", limit=1)
+    assert read_journal(tagged)[0].revision == OLD
+
+
+@pytest.mark.usefixtures("refs")
+@pytest.mark.parametrize(("name", "repository"), [("v2", "lab/tiny"), (None, "lab/absent")])
+def test_missing_weights_are_reported_in_one_line_without_a_journal(
+    corpus: Corpus, tmp_path: Path, name: str | None, repository: str
+) -> None:
+    with pytest.raises(EngineError, match=f"the weights of Tiny .{repository}. can't") as error:
+        run(of_hub(name, repository), corpus, out=tmp_path / "run.jsonl")
+    assert "\n" not in str(error.value)
+    assert f"`hf download {repository}`" in str(error.value)
+    assert not (tmp_path / "run.jsonl").exists()
+
+
+def test_a_commit_is_not_looked_up_and_a_folder_must_exist(tmp_path: Path) -> None:
+    assert hub_commit(of_hub(OLD)) == OLD
+    with pytest.raises(EngineError, match=r"there is no folder .*gone"):
+        hub_commit(of_hub(None, str(tmp_path / "gone")))
+    message = str(load_error(make_model(tmp_path), str(tmp_path), ValueError("one of: .")))
+    assert message.endswith(
+        "loaded: one of. The folder needs config.json, safetensors and a tokenizer."
+    )
+
+
+def test_changed_weights_in_a_folder_are_another_run(corpus: Corpus, tmp_path: Path) -> None:
+    folder = make_weights(tmp_path / "mine")
+    path = run(make_model(folder), corpus, out=tmp_path / "runs", limit=1)
+    pin = read_journal(path)[0].revision
+    assert pin == base_pin(make_model(folder))
+    (folder / "README.md").write_text("Notes.")
+    assert base_pin(make_model(folder)) == pin
+    make_weights(folder, family="qwen3")
+    with pytest.raises(JournalError, match=f"revision is .* and '{pin}' there"):
+        run(make_model(folder), corpus, out=tmp_path / "runs")
+
+
+def test_a_folder_that_changed_is_asked_again_and_one_that_was_restored_is_not(
+    corpus: Corpus, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In Python, and on a page, which runs no model."""
+    folder = make_weights(tmp_path / "mine")
+    kept = shutil.copytree(folder, tmp_path / "kept")
+    spec, options = f"hf:{folder}", Options(device="cpu")
+    settings = {"prompt": "short", "max_new_tokens": 4, "limit": 1, "options": options}
+    first = run_model(spec, corpus, **settings)
+    make_weights(folder, family="qwen3")
+    monkeypatch.setenv(PAGE, "any")
+    with pytest.raises(NoRunError, match=f"revision is .* here and '{first.record.revision}' ther"):
+        run_model(spec, corpus, **settings)
+    monkeypatch.delenv(PAGE)
+    second = run_model(spec, corpus, **settings)
+    assert second.files != first.files
+    assert second.record.revision == base_pin(make_model(folder))
+    shutil.rmtree(folder)
+    shutil.copytree(kept, folder)
+    monkeypatch.setenv(PAGE, "any")
+    again = run_model(spec, corpus, **settings)
+    assert (again.files, again.answers) == (first.files, first.answers)
+    # Without the folder, its run is all that is known.
+    shutil.rmtree(folder)
+    assert run_model(spec, corpus, **settings).files == first.files
+
+
+def test_specs_with_the_same_id_have_different_runs(
+    corpus: Corpus, tmp_path: Path, home: Path
+) -> None:
+    make_weights(tmp_path / "a" / "b")
+    make_weights(tmp_path / "a_b", family="qwen3")
+    settings = {"prompt": "short", "max_new_tokens": 4, "options": Options(device="cpu")}
+    specs = [f"hf:{tmp_path / 'a' / 'b'}", f"hf:{tmp_path / 'a_b'}"]
+    made = [run_model(spec, corpus, **settings) for spec in specs]
+    assert made[0].record.model == made[1].record.model
+    assert [found.record.weights for found in made] == [spec.partition(":")[2] for spec in specs]
+    assert made[0].answers != made[1].answers
+    for spec, found in zip(specs, made, strict=True):
+        assert run_model(spec, corpus, **settings).answers == found.answers
+    assert len(stored_runs(corpus)) == 2
