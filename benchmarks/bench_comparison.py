@@ -26,12 +26,12 @@ from benchmarks.size import SMALL, sized
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.record import Record
+from cradle_lib.scoring.analyses.sensitivity import sensitivity
+from cradle_lib.scoring.analyses.timing import timing
 from cradle_lib.scoring.compare import compare
 from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.paired_tests import paired_tests
-from cradle_lib.scoring.sensitivity import sensitivity
-from cradle_lib.scoring.timing import timing
 
 SYSTEMS = sized(12, 3)
 DIALOGUES = sized(600, 12)

@@ -24,7 +24,7 @@ from cradle_lib.detection import Predictions
 from cradle_lib.display.explorer.explorer import explore
 from cradle_lib.labels import BITS, format_mask
 from cradle_lib.record import Record
-from cradle_lib.scoring.explorer_data import explorer_data
+from cradle_lib.scoring.analyses.explorer_data import explorer_data
 from tests.book.explorer_site import write_site
 from tests.book.site import browser
 

@@ -4,11 +4,8 @@
 ``counts`` counts true positives, false positives and false negatives of each dialogue and label,
 and ``scores`` has the formulas. ``signature`` lists the settings that a score depends on.
 
-Comparison of runs: ``compare`` (with ``paired_tests``), ``repeats``, ``label_changes`` and
-``run_agreement``. Analysis of one run: timing (``timing``, ``stage_orders``), alarms
-(``alarm_burden``, ``thresholds``), errors (``label_pairs``, ``confusion``, ``error_counts``,
-``error_cases``), subgroups (``subgroups``) and conventions (``sensitivity``). ``implied`` derives
-counts from published scores.
+``compare`` and ``paired_tests`` compare two runs, and ``label_pairs`` pairs labels that differ. The
+analyses of single pages are in ``analyses/``.
 """
 
 import lazy_loader
@@ -17,16 +14,16 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "alarm_burden": ["projected_precision"],
-        "annotators": ["annotator_runs"],
-        "confusion": ["annotator_confusion"],
+        "analyses.alarm_burden": ["projected_precision"],
+        "analyses.annotators": ["annotator_runs"],
+        "analyses.confusion": ["annotator_confusion"],
         "compare": ["rank_ranges"],
-        "error_counts": ["error_counts"],
-        "explorer_data": ["annotators_data"],
+        "analyses.error_counts": ["error_counts"],
+        "analyses.explorer_data": ["annotators_data"],
         "label_pairs": ["label_pairs"],
-        "repeats": ["run_spread"],
-        "thresholds": ["chosen_thresholds", "reliability", "threshold_scores"],
-        "implied": [
+        "analyses.repeats": ["run_spread"],
+        "analyses.thresholds": ["chosen_thresholds", "reliability", "threshold_scores"],
+        "analyses.implied": [
             "implied_scores",
             "possible_counts",
             "possible_totals",

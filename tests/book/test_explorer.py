@@ -23,11 +23,11 @@ from cradle_lib.display.explorer.explorer import explore
 from cradle_lib.display.explorer.links import with_links
 from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import load_template
-from cradle_lib.scoring.confusion import confusion_frame
-from cradle_lib.scoring.error_counts import error_counts
-from cradle_lib.scoring.explorer_data import explorer_data
+from cradle_lib.scoring.analyses.confusion import confusion_frame
+from cradle_lib.scoring.analyses.error_counts import error_counts
+from cradle_lib.scoring.analyses.explorer_data import explorer_data
+from cradle_lib.scoring.analyses.stage_orders import stage_orders
 from cradle_lib.scoring.label_pairs import KINDS, label_pairs
-from cradle_lib.scoring.stage_orders import stage_orders
 
 from ..detection.dialogues import make_corpus
 from ..forty_dialogues import HOSTILE, corpus, make_run, runs

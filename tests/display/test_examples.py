@@ -16,7 +16,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.display.examples import HELP_PAGE, SURROGATE, Examples
 from cradle_lib.labels import LABELS, labels_of, mask_of
-from cradle_lib.scoring.error_cases import error_cases, marks, turn_marks
+from cradle_lib.scoring.analyses.error_cases import error_cases, marks, turn_marks
 
 from .markup import Markup
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from scipy.optimize import linear_sum_assignment
 
 from cradle_lib.labels import BITS, LABELS, labels_of
-from cradle_lib.scoring.error_counts import error_counts
+from cradle_lib.scoring.analyses.error_counts import error_counts
+from cradle_lib.scoring.analyses.stage_orders import ORDERS, stage_orders
 from cradle_lib.scoring.label_pairs import CELLS, KINDS, kind_of, label_pairs, pair, similarity
-from cradle_lib.scoring.stage_orders import ORDERS, stage_orders
 
 from .made_runs import AO, AP, DVO, DVP, SHO, SHP, Turns, bits, dialogues, masks, run_of
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from cradle_lib.corpus.needs import Need, unmet
-from cradle_lib.scoring.alarm_burden import alarm_burden
+from cradle_lib.scoring.analyses.alarm_burden import alarm_burden
+from cradle_lib.scoring.analyses.timing import timing
 from cradle_lib.scoring.compare import compare
 from cradle_lib.scoring.evaluate import evaluate
-from cradle_lib.scoring.timing import timing
 
 from .made_runs import AO, SHO, make_corpus, run_of
 

@@ -9,10 +9,10 @@ from sklearn.metrics import f1_score
 from cradle_lib.annotation import load_annotations
 from cradle_lib.corpus import load_corpus
 from cradle_lib.labels import BITS
-from cradle_lib.scoring.annotators import annotator_pairs, annotator_runs
+from cradle_lib.scoring.analyses.annotators import annotator_pairs, annotator_runs
 from cradle_lib.scoring.evaluate import evaluate
 
-from ..annotation.hand_study import hand_study
+from ...annotation.hand_study import hand_study
 
 
 def test_each_annotator_is_scored_on_the_dialogues_they_labelled() -> None:

@@ -25,7 +25,7 @@ from cradle_lib.detection.protocol.neutralise import neutralise
 from cradle_lib.detection.protocol.parsing import OUTCOMES
 from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.errors import CorpusError
-from cradle_lib.scoring.annotators import annotator_pairs
+from cradle_lib.scoring.analyses.annotators import annotator_pairs
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.label_pairs import CELLS, KINDS, classify
 

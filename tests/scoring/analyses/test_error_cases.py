@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.error_cases import error_cases
+from cradle_lib.scoring.analyses.error_cases import error_cases
 from cradle_lib.scoring.label_pairs import KINDS, label_pairs
 
-from .made_runs import AO, AP, DVO, SHO, SHP, make_corpus, make_predictions, run_of
+from ..made_runs import AO, AP, DVO, SHO, SHP, make_corpus, make_predictions, run_of
 
 
 @pytest.mark.parametrize(("seed", "models", "per_category"), [(0, 1, 1), (1, 3, 1), (2, 3, 2)])

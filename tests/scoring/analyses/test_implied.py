@@ -10,7 +10,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cradle_lib.published import Published, published_table
-from cradle_lib.scoring.implied import implied_scores, possible_counts, possible_totals, rounds_to
+from cradle_lib.scoring.analyses.implied import (
+    implied_scores,
+    possible_counts,
+    possible_totals,
+    rounds_to,
+)
 
 
 def percent(text: str) -> Published:

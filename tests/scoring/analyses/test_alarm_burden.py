@@ -9,9 +9,13 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 
-from cradle_lib.scoring.alarm_burden import alarm_burden, burden_counts, projected_precision
+from cradle_lib.scoring.analyses.alarm_burden import (
+    alarm_burden,
+    burden_counts,
+    projected_precision,
+)
 
-from .made_runs import AO, DVP, SHO, Turns, dialogues, run_of
+from ..made_runs import AO, DVP, SHO, Turns, dialogues, run_of
 
 WORKED = [[(AO, AO), (0, AO | DVP), (SHO, SHO), (0, SHO)], [(0, 0), (0, AO)], [(0, 0), (0, 0)]]
 

@@ -16,7 +16,7 @@ import pandas as pd
 from cradle_lib.arguments import checked
 from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK
-from cradle_lib.scoring.confusion import pair_counts
+from cradle_lib.scoring.analyses.confusion import pair_counts
 from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.signature import signed
 

@@ -18,10 +18,10 @@ from cradle_lib.detection.runs.find_runs import repeated_runs
 from cradle_lib.detection.runs.run import run_model
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
+from cradle_lib.scoring.analyses.repeats import run_spread
 from cradle_lib.scoring.evaluate import evaluate
-from cradle_lib.scoring.repeats import run_spread
 
-from ..forty_dialogues import corpus, make_run  # noqa: F401
+from ...forty_dialogues import corpus, make_run  # noqa: F401
 
 MakeRun = Callable[..., Predictions]
 

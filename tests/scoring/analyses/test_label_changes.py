@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, stage
-from cradle_lib.scoring.label_changes import RESULTS, label_changes
+from cradle_lib.scoring.analyses.label_changes import RESULTS, label_changes
 from cradle_lib.scoring.label_pairs import label_pairs
 
-from .made_runs import make_corpus, make_predictions, run_of
+from ..made_runs import make_corpus, make_predictions, run_of
 
 SOME = ["alert_ongoing", "alert_past", "confirm_SH_ongoing", "confirm_SH_past", "confirm_DV_past"]
 masks = st.sets(st.sampled_from(SOME), max_size=2).map(lambda names: sum(BITS[n] for n in names))

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.display.explorer.explorer import explore
-from cradle_lib.scoring.explorer_data import LONGEST, answers, core, texts
+from cradle_lib.scoring.analyses.explorer_data import LONGEST, answers, core, texts
 
-from ..forty_dialogues import HOSTILE, corpus, make_run, runs
+from ...forty_dialogues import HOSTILE, corpus, make_run, runs
 
 __all__ = ["corpus", "make_run", "runs"]
 

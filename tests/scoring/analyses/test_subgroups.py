@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from cradle_lib.detection.runs.predictions import Predictions
+from cradle_lib.scoring.analyses.subgroups import MEASURES, By, subgroups
 from cradle_lib.scoring.evaluate import evaluate
-from cradle_lib.scoring.subgroups import MEASURES, By, subgroups
 
-from .made_runs import AO, SHO, make_corpus, make_predictions
+from ..made_runs import AO, SHO, make_corpus, make_predictions
 
 
 @pytest.fixture(scope="module")

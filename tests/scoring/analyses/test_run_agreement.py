@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.run_agreement import rate, run_agreement
+from cradle_lib.scoring.analyses.run_agreement import rate, run_agreement
 
 
 def made(dialogue: str, turn: int, answer: str = "none", **more: Any) -> dict[str, Any]:

@@ -22,17 +22,17 @@ from sklearn.metrics import (
 from cradle_lib.detection import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, parse
-from cradle_lib.scoring.alarm_burden import projected_precision
-from cradle_lib.scoring.conventions import STAGES
-from cradle_lib.scoring.label_probabilities import probability, slot_probabilities
-from cradle_lib.scoring.thresholds import (
+from cradle_lib.scoring.analyses.alarm_burden import projected_precision
+from cradle_lib.scoring.analyses.label_probabilities import probability, slot_probabilities
+from cradle_lib.scoring.analyses.thresholds import (
     chosen_thresholds,
     reliability,
     threshold_scores,
     thresholds,
 )
+from cradle_lib.scoring.conventions import STAGES
 
-from .made_runs import make_corpus, make_predictions
+from ..made_runs import make_corpus, make_predictions
 
 Stored = tuple[list[dict[str, float]], str]
 GOLD = [0, BITS["alert_ongoing"], BITS["confirm_SH_past"], 3]

@@ -11,7 +11,7 @@ import torch
 from cradle_engines.local.constrained import Grammar, GrammarState
 from cradle_lib.detection.protocol.session import END
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, BITS, CONFIRM_MASK, LABELS, NONE
-from cradle_lib.scoring.label_probabilities import (
+from cradle_lib.scoring.analyses.label_probabilities import (
     probability,
     share_on_branches,
     slot_probabilities,

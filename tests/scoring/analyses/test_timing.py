@@ -16,11 +16,17 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from statsmodels.duration.survfunc import CumIncidenceRight
 
 from cradle_lib.labels import BITS
+from cradle_lib.scoring.analyses.timing import (
+    detected,
+    median_delay,
+    onset_counts,
+    onset_outcomes,
+    timing,
+)
 from cradle_lib.scoring.evaluate import evaluate
-from cradle_lib.scoring.timing import detected, median_delay, onset_counts, onset_outcomes, timing
 from cradle_lib.statistics.occurrences import first_only, match
 
-from .made_runs import AO, DVP, SHO, Turns, dialogues, run_of
+from ..made_runs import AO, DVP, SHO, Turns, dialogues, run_of
 
 GOLD = [[AO, 0, SHO, 0], [0, SHO, 0], [0, AO | DVP, SHO, SHO], [0, 0]]
 PREDICTED = [[0, AO, SHO, SHO], [SHO, SHO, 0], [0, DVP, 0, SHO], [0, AO]]

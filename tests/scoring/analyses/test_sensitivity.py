@@ -9,11 +9,11 @@ import pytest
 from sklearn.metrics import f1_score
 
 from cradle_lib.detection.runs.predictions import Predictions
+from cradle_lib.scoring.analyses.sensitivity import VARIANTS, sensitivity
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.scores import OVERALL
-from cradle_lib.scoring.sensitivity import VARIANTS, sensitivity
 
-from .made_runs import AO, DVP, SHO, make_corpus, make_predictions
+from ..made_runs import AO, DVP, SHO, make_corpus, make_predictions
 
 
 @pytest.fixture(scope="module")

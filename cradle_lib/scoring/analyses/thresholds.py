@@ -1,7 +1,7 @@
 """Scores thresholds on stored label probabilities: recall, precision and calibration.
 
 A model under constrained decoding stores the log-probability of each branch at every choice of an
-answer, from which :mod:`~cradle_lib.scoring.label_probabilities` computes how likely a
+answer, from which :mod:`~cradle_lib.scoring.analyses.label_probabilities` computes how likely a
 label of each kind was. A turn is *flagged* if this probability is at least a threshold, and
 *positive* if it has a gold label of the kind. Every distinct probability is a threshold.
 
@@ -40,13 +40,13 @@ from cradle_lib.arguments import Seed, Share, checked
 from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS, LABELS
-from cradle_lib.scoring.conventions import STAGES
-from cradle_lib.scoring.evaluate import signature_of
-from cradle_lib.scoring.label_probabilities import (
+from cradle_lib.scoring.analyses.label_probabilities import (
     probability,
     share_on_branches,
     slot_probabilities,
 )
+from cradle_lib.scoring.conventions import STAGES
+from cradle_lib.scoring.evaluate import signature_of
 from cradle_lib.scoring.scores import ENOUGH, precision_recall_f1
 from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap

@@ -10,11 +10,11 @@ from sklearn.metrics import confusion_matrix
 
 from cradle_lib.annotation import Annotation, Annotations
 from cradle_lib.labels import BITS, LABELS
-from cradle_lib.scoring.confusion import Pairing, annotator_confusion, confusion_frame
+from cradle_lib.scoring.analyses.confusion import Pairing, annotator_confusion, confusion_frame
 from cradle_lib.scoring.label_pairs import CELLS, pair
 
-from ..annotation.hand_study import corpus_of, hand_study
-from .made_runs import AO, AP, Turns, bits, dialogues, noisy_run, run_of
+from ...annotation.hand_study import corpus_of, hand_study
+from ..made_runs import AO, AP, Turns, bits, dialogues, noisy_run, run_of
 
 
 @pytest.mark.parametrize("pairing", ["one-to-one", "all"])
