@@ -3,8 +3,8 @@ from .detection.runs.find_runs import distinct_runs as distinct_runs
 from .detection.runs.find_runs import run_sets as run_sets
 from .detection.runs.find_runs import stored_runs as stored_runs
 from .detection.runs.find_runs import with_same_dialogues as with_same_dialogues
-from .detection.runs.run import default_runs as default_runs
-from .detection.runs.run import run_model as run_model
+from .detection.runs.run_model import default_runs as default_runs
+from .detection.runs.run_model import run_model as run_model
 from .display.banner import banner as banner
 from .display.cells import listed as listed
 from .display.choice import choose as choose

@@ -18,10 +18,10 @@ from cradle_lib.cli.console import err
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Progress
+from cradle_lib.detection.runs.consent import require_consent
 from cradle_lib.detection.runs.costs import prompt_sizes
 from cradle_lib.detection.runs.journal import journal_files
 from cradle_lib.detection.runs.matching import run_path
-from cradle_lib.detection.runs.run import require_consent
 from cradle_lib.detection.runs.selection import choose_dialogues
 from cradle_lib.detection.runs.shards import join
 from cradle_lib.errors import EngineError, JournalError

@@ -25,7 +25,7 @@ from .runs.journal import journal_path as journal_path
 from .runs.journal import read_journal as read_journal
 from .runs.predictions import Predictions as Predictions
 from .runs.predictions import load_predictions as load_predictions
-from .runs.run import run_model as run_model
+from .runs.run_model import run_model as run_model
 from .runs.selection import sample_dialogues as sample_dialogues
 from .runs.stored_answers import stored_answers as stored_answers
 from .runs.stored_answers import stored_records as stored_records

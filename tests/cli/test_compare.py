@@ -11,7 +11,8 @@ import pytest
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import find_model, load_registry
-from cradle_lib.detection.runs.run import run, run_model
+from cradle_lib.detection.runs.run import run
+from cradle_lib.detection.runs.run_model import run_model
 from cradle_lib.errors import CradleError
 
 from .in_process import invoke

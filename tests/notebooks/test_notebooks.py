@@ -22,7 +22,7 @@ from cradle_lib.annotation import Annotation, Annotations, write_annotations
 from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Predictions
-from cradle_lib.detection.runs.run import run_model
+from cradle_lib.detection.runs.run_model import run_model
 from cradle_lib.display.banner import Banner
 from cradle_lib.display.choice import Choice
 from cradle_lib.display.examples import Examples

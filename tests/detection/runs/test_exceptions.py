@@ -14,6 +14,7 @@ import pytest
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Model, Options, Outcome, Progress, Prompt, read_journal
 from cradle_lib.detection.models.engine import Sequential, _installed, find_engine
+from cradle_lib.detection.runs import identity
 from cradle_lib.detection.runs import run as run_module
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError, JournalError
@@ -42,7 +43,7 @@ def many() -> Corpus:
 def start(
     always_none: Model, many: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., None]:
-    monkeypatch.setattr(run_module, "code_of", lambda _: None)
+    monkeypatch.setattr(identity, "code_of", lambda _: None)
 
     def start(reply: Reply, **more: object) -> None:
         monkeypatch.setattr(run_module, "make_engine", lambda *_: OneByOne(reply))

@@ -28,8 +28,10 @@ from cradle_lib.detection.baselines.keyword import Keyword
 from cradle_lib.detection.models import registry as models
 from cradle_lib.detection.runs import find_runs
 from cradle_lib.detection.runs import run as run_module
+from cradle_lib.detection.runs import run_model as run_model_module
 from cradle_lib.detection.runs.find_runs import PAGE, load_run, run_sets, with_same_dialogues
-from cradle_lib.detection.runs.run import default_runs, run
+from cradle_lib.detection.runs.run import run
+from cradle_lib.detection.runs.run_model import default_runs
 from cradle_lib.errors import JournalError, NoRunError
 
 from ...forty_dialogues import corpus, make_run, runs  # noqa: F401
@@ -54,7 +56,7 @@ def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Empty folders for journals, and a registry in which the keyword model has a sample."""
     entries = load_registry()
     entries["keyword"] = entries["keyword"].model_copy(update={"sample": 5})
-    for module in (find_runs, run_module, models):
+    for module in (find_runs, run_model_module, models):
         monkeypatch.setattr(module, "load_registry", lambda: entries)
     return home
 
@@ -145,7 +147,7 @@ def test_pages_never_run_local_models(
         patch.setattr(run_module, "make_engine", lambda *_: Keyword())
         begun = run(local, forty, out=home / "begun.jsonl", limit=2)
     monkeypatch.setenv(PAGE, "any")
-    monkeypatch.setattr(run_module, "run", lambda *_, **__: pytest.fail("a page ran a model"))
+    monkeypatch.setattr(run_model_module, "run", lambda *_, **__: pytest.fail("a page ran a model"))
     with pytest.raises(NoRunError, match="no run of Own over"):
         run_model(local, forty)
     journal = journal_path(local, forty)

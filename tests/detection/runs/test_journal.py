@@ -13,6 +13,7 @@ import pytest
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Journal, Model, Outcome, Prediction, Prompt, read_journal
 from cradle_lib.detection.models.engine import Sequential
+from cradle_lib.detection.runs import identity
 from cradle_lib.detection.runs import run as run_module
 from cradle_lib.detection.runs.journal import read_answers, to_bytes
 from cradle_lib.detection.runs.run import run
@@ -55,7 +56,7 @@ def test_a_run_interrupted_anywhere_resumes_to_the_journal_of_an_uninterrupted_o
     corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_module, "make_engine", lambda *_: Scripted())
-    monkeypatch.setattr(run_module, "code_of", lambda _: None)
+    monkeypatch.setattr(identity, "code_of", lambda _: None)
     path = run(always_none, corpus, out=tmp_path / "run.jsonl")
     record, answers = read_journal(path)
     expected = [replace(prediction, seconds=0.0) for prediction in answers]

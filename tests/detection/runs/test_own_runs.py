@@ -25,7 +25,7 @@ from cradle_lib.detection import (
     stored_runs,
 )
 from cradle_lib.detection.runs.find_runs import NOT_SHOWN
-from cradle_lib.detection.runs.run import default_runs
+from cradle_lib.detection.runs.run_model import default_runs
 from cradle_lib.errors import RegistryError
 from cradle_lib.scoring import chosen_thresholds
 

@@ -26,6 +26,7 @@ from cradle_lib.detection import (
 )
 from cradle_lib.detection.models.engine import Consent, Sequential
 from cradle_lib.detection.models.model import Decoding, Prices
+from cradle_lib.detection.runs import identity
 from cradle_lib.detection.runs import run as run_module
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import CorpusError, EngineError, JournalError
@@ -50,7 +51,7 @@ def install_engine(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> Recordi
     engine = RecordingEngine(*answers)
     monkeypatch.setattr(run_module, "make_engine", lambda *_: engine)
     # The code is not part of the identity, so that runs resume with another engine.
-    monkeypatch.setattr(run_module, "code_of", lambda _: None)
+    monkeypatch.setattr(identity, "code_of", lambda _: None)
     return engine
 
 

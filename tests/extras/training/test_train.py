@@ -18,7 +18,7 @@ from cradle_extras.training.record import read_training
 from cradle_extras.training.train import Trained, train_model
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, load_predictions
-from cradle_lib.detection.runs import run as run_module
+from cradle_lib.detection.runs import identity
 from cradle_lib.detection.runs.journal import read_journal
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError
@@ -182,14 +182,14 @@ def test_a_resumed_training_keeps_its_first_date(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Local, "ids", recording)
-    for module in (chat, run_module, local_engine):
+    for module in (chat, identity, local_engine):
         monkeypatch.setattr(module, "today", lambda: "2031-03-03")
     weights = make_weights(tmp_path / "dated", "{{ strftime_now('%Y-%m-%d') }}" + CHAT)
     short, out = {"epochs": 1}, tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         train(weights, out, corpus, recipe=short, progress=stop)
     # Training resumes on another day, and scores dev.
-    for module in (chat, run_module, local_engine):
+    for module in (chat, identity, local_engine):
         monkeypatch.setattr(module, "today", lambda: "2031-03-04")
     done = train(weights, out, corpus, dev=talks(2), shared=True, recipe=short)
     assert done.record.date == "2031-03-03"

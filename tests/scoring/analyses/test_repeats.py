@@ -15,7 +15,7 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.detection.runs.find_runs import repeated_runs
-from cradle_lib.detection.runs.run import run_model
+from cradle_lib.detection.runs.run_model import run_model
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.analyses.repeats import run_spread

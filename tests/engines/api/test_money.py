@@ -18,9 +18,9 @@ from cradle_lib.detection.runs.journal import read_answers
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError
 
-from ...engines.api import services
-from ...engines.api.fault_server import FaultServer, as_json, chat, error
-from ...engines.api.services import TEMPLATE, long_corpus
+from . import services
+from .fault_server import FaultServer, as_json, chat, error
+from .services import TEMPLATE, long_corpus
 
 pytestmark = pytest.mark.usefixtures("api")
 PRICES = {"input": 3.0, "cached": 0.3, "written": 3.75, "output": 15.0}
