@@ -1,0 +1,106 @@
+"""The engine of the guide *Add a model*, installed as another package's engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cradle_lib import paths
+
+#: A service whose first call of each question is refused, and may be charged.
+SDK = """
+class Busy(Exception):
+    pass
+
+class Reply:
+    text, input, output = "none", 100, 2
+
+class Client:
+    def __init__(self, address, limit):
+        self.seen = set()
+
+    def complete(self, text):
+        if text not in self.seen:
+            self.seen.add(text)
+            raise Busy("try again")
+        return Reply()
+"""
+PROGRAM = """
+import sys, time
+import cradle_lib as cradle
+from cradle_lib.detection import Model, Options
+from cradle_lib.detection.runs.run import run
+from cradle_lib.errors import CradleError
+
+time.sleep = lambda seconds: None
+model = Model(
+    id="mine", name="Mine", group="proprietary", engine="my-service", weights="mine",
+    base_url="http://127.0.0.1:9", decoding={"max_new_tokens": 8},
+    prices={"input": 1, "output": 1, "date": "2026-11-28", "source": "a test"},
+)
+options = Options(max_cost=float(sys.argv[2]), notice=print)
+try:
+    run(model, cradle.load_corpus("surrogate"), out=sys.argv[1], limit=2, options=options)
+except CradleError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder of installed packages with the engine of the guide and a service."""
+    notebook = json.loads((paths.NOTEBOOKS / "add-a-model.ipynb").read_text("utf-8"))
+    text = "\n".join("".join(cell["source"]) for cell in notebook["cells"])
+    found = re.search(r"```python\n(.*?class MyService.*?)```", text, re.DOTALL)
+    assert found
+    about = tmp_path / "my_service-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my-service\nVersion: 1.0\n")
+    entry = re.search(r"```toml\n(\[project\.entry-points.*?)```", text, re.DOTALL)
+    assert entry
+    lines = entry[1].replace('[project.entry-points."cradle.engines"]', "[cradle.engines]")
+    (about / "entry_points.txt").write_text(lines.replace('"', ""))
+    (tmp_path / "my_service.py").write_text(found[1], encoding="utf-8")
+    (tmp_path / "my_sdk.py").write_text(SDK, encoding="utf-8")
+    return tmp_path
+
+
+def test_an_own_engine_resumes_and_keeps_the_cost_limit(site: Path) -> None:
+    journal = site / "mine.jsonl"
+
+    def start(limit: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", PROGRAM, str(journal), limit],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"PYTHONPATH": f"{site}{os.pathsep}{paths.ROOT}"},
+        )
+
+    def answers() -> list[dict[str, object]]:
+        lines = map(json.loads, journal.read_text("utf-8").splitlines())
+        return [line for line in lines if "answer" in line]
+
+    stopped = start("0.05")
+    assert "of --max-cost $0.05" in stopped.stderr, stopped.stderr
+    kept = [line for line in answers() if line["outcome"] == "ok"]
+    lost = [line for line in answers() if line["outcome"] == "failed"]
+    # Each question was refused once, and the last of them not asked again.
+    assert kept
+    assert 0 <= len(lost) - len(kept) <= 1
+    done = start("5")
+    assert done.returncode == 0, done.stderr
+    asked = [(line["dialogue"], line["turn"]) for line in answers() if line["outcome"] == "ok"]
+    assert len(asked) == len({*asked}) > len(kept)
+    record = json.loads(journal.read_text("utf-8").splitlines()[0])["record"]
+    assert record["code"].startswith("sha256:")
+    # Other code of the engine is another run.
+    with (site / "my_service.py").open("a", encoding="utf-8") as module:
+        module.write("# changed\n")
+    assert "other" in start("5").stderr
