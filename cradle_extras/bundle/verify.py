@@ -155,9 +155,13 @@ def _check_setting(record: Record, corpus: Corpus, stated: Mapping[str, Any]) ->
 def _check_questions(
     parts: Sequence[tuple[Record, list[Prediction]]], corpus: Corpus, found: Verification
 ) -> None:
-    """Derives every question, counts the matching answers, and adds the differences."""
+    """Derives every question, counts the matching answers, and adds the differences.
+
+    Nothing is derived if the template is missing, which is a finding of its own.
+    """
     record, template = parts[0][0], template_of(parts[0][0])
-    assert template is not None
+    if template is None:
+        return
     answers: dict[str, dict[int, Prediction]] = defaultdict(dict)
     for _, predictions in parts:
         for prediction in predictions:

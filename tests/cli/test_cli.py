@@ -146,18 +146,18 @@ def test_conventions_can_be_set_and_are_in_the_signature(
 ) -> None:
     infer(Answer("none"), Answer("Well, hm."))
 
-    def exact_match(*conventions: str) -> tuple[float, str]:
+    def exact_match(*conventions: str) -> tuple[float | None, str]:
         options = [part for pair in conventions for part in ("--convention", pair)]
         done = invoke("score", journal, "--corpus", own, "--json", "--draws", "0", *options)
         turn = json.loads(done.stdout)["turn"]
         [row] = [row for row in turn["scores"] if row["score"] == "exact_match"]
         return row["value"], turn["signature"]
 
-    # Two turns without gold labels are answered with `none`. The unusable answer is to a turn with
-    # a gold label, so that only excluding it changes the score.
+    # Two turns without gold labels are answered with `none`. The unusable answer is to the turn with
+    # the only gold label; without that turn there is no score.
     assert exact_match()[0] == pytest.approx(2 / 3)
     excluded, signature = exact_match("unparsed=exclude", "empty_jaccard=0")
-    assert excluded == 1.0
+    assert excluded is None
     assert "unparsed:exclude" in signature
     assert "empty:0" in signature
     for wrong, message in (
