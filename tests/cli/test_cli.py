@@ -153,8 +153,8 @@ def test_conventions_can_be_set_and_are_in_the_signature(
         [row] = [row for row in turn["scores"] if row["score"] == "exact_match"]
         return row["value"], turn["signature"]
 
-    # Two turns without gold labels are answered with `none`. The unusable answer is to the turn with
-    # the only gold label; without that turn there is no score.
+    # Two turns without gold labels are answered with `none`. The unusable answer is to the turn
+    # with the only gold label; without that turn there is no score.
     assert exact_match()[0] == pytest.approx(2 / 3)
     excluded, signature = exact_match("unparsed=exclude", "empty_jaccard=0")
     assert excluded is None
