@@ -269,15 +269,19 @@ class RowReading:
 
 
 def _row_readings(dialogue: Written, own: Sequence[Mapping[str, Any]]) -> Iterator[RowReading]:
-    for at, row in enumerate(dialogue.rows):
-        if row.speaker == "U":
-            yield RowReading(
-                dialogue.id,
-                at,
-                tuple(sorted(row.labels)),
-                _alerted(dialogue.rows, at),
-                [tuple(sorted(one["labels"].get(str(at), ()))) for one in own],
-            )
+    rows = dialogue.rows
+    for at, row in enumerate(rows):
+        if row.speaker != "U":
+            continue
+        # Labels of the rows that continue it belong to it, as in the answers.
+        end = next((k for k in range(at + 1, len(rows)) if rows[k].speaker != "-"), len(rows))
+        yield RowReading(
+            dialogue.id,
+            at,
+            tuple(sorted({label for part in rows[at:end] for label in part.labels})),
+            _alerted(rows, at),
+            [tuple(sorted(one["labels"].get(str(at), ()))) for one in own],
+        )
 
 
 def _guessed(answer: Mapping[str, Any]) -> Iterator[bool]:
