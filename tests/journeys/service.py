@@ -21,7 +21,7 @@ class Service(Handler):
     answers = itertools.count(1)
 
     def do_GET(self) -> None:
-        self.send_json({"data": [{"id": "toy"}]})
+        self.send_json({"data": [{"id": name} for name in ("toy", "toy-one", "toy-two")]})
 
     def do_POST(self) -> None:
         question: dict[str, Any] = json.loads(self.body())

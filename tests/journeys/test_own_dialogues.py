@@ -1,0 +1,91 @@
+"""Twelve dialogues of a user become a corpus, a run, a score and a book."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .checkout import Checkout
+
+SAID = ["The bus was late again.", "I cry at my desk most days.", "Thanks, that is all."]
+HEARD = ["That is annoying.", "Since when?", "Take care."]
+LABELS = ["", "alert_ongoing", ""]
+
+
+def chat_messages(labelled: bool) -> str:
+    """Twelve lines of chat messages."""
+    lines = []
+    for number in range(12):
+        messages = []
+        for said, label, heard in zip(SAID, LABELS, HEARD, strict=True):
+            labels = {"labels": label} if labelled else {}
+            messages.append({"role": "user", "content": f"{said} Day {number}."} | labels)
+            messages.append({"role": "assistant", "content": heard})
+        lines.append(json.dumps({"messages": messages}))
+    return "\n".join(lines)
+
+
+def table(labelled: bool) -> str:
+    """A table with one row for each turn."""
+    text = io.StringIO()
+    rows = csv.writer(text, delimiter=";")
+    rows.writerow(["Session ID", "Speaker", "Text", *["Labels"][: int(labelled)]])
+    for number in range(12):
+        for said, label, heard in zip(SAID, LABELS, HEARD, strict=True):
+            rows.writerow([f"s{number}", "Client", said, *[label][: int(labelled)]])
+            rows.writerow([f"s{number}", "Counselor", heard, *[""][: int(labelled)]])
+    return text.getvalue()
+
+
+def transcript(labelled: bool) -> str:
+    """Transcripts, which have no labels, separated by blank lines."""
+    one = "\n".join(f"Anna: {s}\nDr. B: {h}" for s, h in zip(SAID, HEARD, strict=True))
+    return "\n\n".join([one] * 12)
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "labelled", "options"),
+    [
+        ("chat.jsonl", chat_messages, False, ""),
+        ("chat.jsonl", chat_messages, True, ""),
+        ("sessions.csv", table, False, ""),
+        ("sessions.csv", table, True, ""),
+        ("interviews.txt", transcript, False, "--user Anna"),
+    ],
+)
+def test_own_dialogues_are_converted_run_and_scored(
+    built: Checkout,
+    tmp_path: Path,
+    name: str,
+    make: Callable[[bool], str],
+    labelled: bool,
+    options: str,
+) -> None:
+    source, corpus = tmp_path / name, tmp_path / "own.csv"
+    source.write_text(make(labelled), encoding="utf-8")
+    built.run(f".venv/bin/cradle data convert {source} --out {corpus} {options}")
+    out = tmp_path / "run.jsonl"
+    built.run(f".venv/bin/cradle infer --model keyword --corpus {corpus} --out {out}")
+    printed = built.run(f".venv/bin/cradle score {out} --corpus {corpus}")
+    assert ("micro F1" in printed) == labelled, printed
+    assert ("per 100 user turns" in printed) != labelled, printed
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_the_book_is_about_own_dialogues(copied: Checkout, labelled: bool) -> None:
+    (copied.folder / "chat.jsonl").write_text(chat_messages(labelled), encoding="utf-8")
+    copied.run(".venv/bin/cradle data convert chat.jsonl --out chat.csv")
+    copied.run("make book", CRADLE_TEXT="1", CRADLE_CORPUS="chat.csv")
+    text = copied.page("sections/results").get_text(" ")
+    assert "Keyword lexicon" in text
+    assert "SmolLM2-135M, tuned" not in text
+    # Without gold labels no score is shown.
+    assert ("no gold labels" in text) != labelled
+    # The next build is about the surrogate corpus again.
+    copied.run("make book")
+    assert "SmolLM2-135M, tuned" in copied.page("sections/results").get_text(" ")

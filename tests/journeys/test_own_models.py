@@ -1,0 +1,104 @@
+"""Models of a user get rows and pages, in the next build and after a clean one, and leave again."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from cradle_lib import paths
+
+from ..detection.local.tiny_models import make_weights
+from ..loopback import Loopback
+from .checkout import Checkout
+from .service import Service
+
+FUNCTION = """
+import cradle_lib as cradle
+
+def calm(prompt):
+    return "none"
+
+run = cradle.run_model(calm, cradle.load_corpus("surrogate"), name="A calm function")
+assert cradle.evaluate(run).to_frame()["value"].notna().any()
+"""
+ENTRY = """
+my-tiny-entry:
+  name: My tiny entry
+  group: open
+  engine: wave
+  weights: ./my-tiny
+  prompt: brief
+  decoding: {max_new_tokens: 8, dtype: float32}
+"""
+#: The name of each model on the pages.
+NAMES = [
+    "my-model",
+    "A calm function",
+    "My tiny entry",
+    "./tiny-spec",
+    "toy-one",
+    "toy-two",
+]
+
+
+def change_function(clone: Checkout, name: str, body: str) -> None:
+    """Edits the function `answer` of a forked notebook, as a user does in the browser."""
+    path = clone.folder / "notebooks" / f"{name}.ipynb"
+    notebook = json.loads(path.read_text("utf-8"))
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        if "def answer(prompt):" in source:
+            cell["source"] = re.sub(r"(def answer\(prompt\):\n).*\n", rf"\1    {body}\n", source)
+    path.write_text(json.dumps(notebook), "utf-8")
+
+
+def assert_shown(clone: Checkout, names: list[str]) -> None:
+    """Checks that pages show exactly these of the user's models."""
+    for page in ("sections/runs", "sections/results", "sections/per-label", "sections/explore"):
+        text = clone.page(page).get_text(" ")
+        missing = [name for name in NAMES if (name in text) != (name in names)]
+        assert not missing, (page, missing)
+
+
+def test_own_models_have_rows_until_they_are_removed(copied: Checkout) -> None:
+    copied.run(".venv/bin/cradle fork my-model")
+    body = "return 'alert_ongoing' if 'cry' in prompt.current else 'none'"
+    change_function(copied, "my-model", body)
+    for folder in ("my-tiny", "tiny-spec"):
+        make_weights(copied.folder / folder, context=16_384)
+    registry = copied.folder / "models.yml"
+    before = registry.read_text("utf-8")
+    registry.write_text(before + ENTRY, "utf-8")
+    infer = ".venv/bin/cradle infer --sample 8 --model"
+    # No answer of random weights can be read: the command says so with its exit code.
+    copied.run(f"{infer} hf:./tiny-spec --set max_new_tokens=2", fails=True)
+    copied.run(f"{infer} my-tiny-entry", fails=True)
+    with Loopback(Service) as service:
+        copied.run(f"{infer} openai:toy-one --set base_url={service.url}/v1")
+        copied.run(f"{infer} anthropic:toy-two --set base_url={service.url}")
+    (copied.folder / "own.py").write_text(FUNCTION, "utf-8")
+    copied.run(".venv/bin/python own.py")
+
+    copied.run("make book")
+    assert_shown(copied, NAMES)
+    assert "executing" not in copied.run("make book")
+
+    # A clean build, after an edit: the function is asked again.
+    change_function(copied, "my-model", "return 'none'")
+    copied.remove_built()
+    copied.run("make book")
+    assert_shown(copied, NAMES)
+    assert "my-model" in copied.page("sections/my-model").get_text(" ")
+    text = copied.page("sections/runs").get_text(" ")
+    assert re.search(r"= [^()]*my-model", text)  # It now predicts the same as others.
+
+    # The documented removal. A run whose entry is gone is still shown, by its own record.
+    registry.write_text(before, "utf-8")
+    copied.run("rm runs/*/my-model.* runs/*/*toy-*.* runs/*/hf-tiny-spec.*")
+    (copied.folder / "notebooks" / "my-model.ipynb").unlink()
+    for listing in ("notebooks/pages.yml", "book/_toc.yml"):
+        path = copied.folder / listing
+        path.write_text((paths.ROOT / listing).read_text("utf-8"), "utf-8")
+    copied.run("make book")
+    assert_shown(copied, ["A calm function", "My tiny entry"])
+    assert not (copied.folder / "book/_build/html/sections/my-model.html").exists()
