@@ -126,11 +126,10 @@ class Checkout:
         text = (self.folder / "book" / "_build" / "html" / f"{name}.html").read_text("utf-8")
         return bs4.BeautifulSoup(text, "html.parser")
 
-    def finds(self, name: str, text: str) -> bool:
-        """Whether a reader finds a text on a page, or in the data of its explorer."""
-        page = self.page(name)
-        data = " ".join(script.get_text() for script in page.find_all("script", type=True))
-        return text in page.get_text(" ") or text in data
+    def explorer_has(self, text: str) -> bool:
+        """Whether the explorer of the built book has a text in its data."""
+        data = (self.folder / "book" / "_build" / "html" / "_explorer").rglob("*.js")
+        return any(text in path.read_text("utf-8") for path in data)
 
     def remove_built(self) -> None:
         """Removes everything that the book's build made, but not the answers of runs."""

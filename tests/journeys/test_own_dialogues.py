@@ -72,20 +72,19 @@ def test_own_dialogues_are_converted_run_and_scored(
     out = tmp_path / "run.jsonl"
     built.run(f".venv/bin/cradle infer --model keyword --corpus {corpus} --out {out}")
     printed = built.run(f".venv/bin/cradle score {out} --corpus {corpus}")
-    assert ("micro F1" in printed) == labelled, printed
+    assert ("micro f1" in printed) == labelled, printed
     assert ("per 100 user turns" in printed) != labelled, printed
 
 
-@pytest.mark.parametrize("labelled", [False, True])
-def test_the_book_is_about_own_dialogues(copied: Checkout, labelled: bool) -> None:
-    (copied.folder / "chat.jsonl").write_text(chat_messages(labelled), encoding="utf-8")
-    copied.run(".venv/bin/cradle data convert chat.jsonl --out chat.csv")
-    copied.run("make book", CRADLE_TEXT="1", CRADLE_CORPUS="chat.csv")
-    text = copied.page("sections/results").get_text(" ")
-    assert "Keyword lexicon" in text
-    assert "SmolLM2-135M, tuned" not in text
-    # Without gold labels no score is shown.
-    assert ("no gold labels" in text) != labelled
-    # The next build is about the surrogate corpus again.
-    copied.run("make book")
-    assert "SmolLM2-135M, tuned" in copied.page("sections/results").get_text(" ")
+def test_the_book_is_about_own_dialogues(copied: Checkout) -> None:
+    for labelled in (False, True):
+        (copied.folder / "chat.jsonl").write_text(chat_messages(labelled), encoding="utf-8")
+        (copied.folder / "chat.csv").unlink(missing_ok=True)
+        copied.run(".venv/bin/cradle data convert chat.jsonl --out chat.csv")
+        copied.run("make book", CRADLE_TEXT="1", CRADLE_CORPUS="chat.csv")
+        text = copied.page("sections/results").get_text(" ")
+        assert "Keyword lexicon" in text
+        assert "SmolLM2-135M, tuned" not in text
+        # Without gold labels no score is shown.
+        assert ("No user turn of chat has a gold label" in text) != labelled
+        assert copied.explorer_has("I cry at my desk most days.")
