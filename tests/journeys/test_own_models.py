@@ -7,7 +7,7 @@ import re
 
 from cradle_lib import paths
 
-from ..detection.local.tiny_models import make_weights
+from ..engines.local.tiny_models import make_weights
 from ..loopback import Loopback
 from .checkout import Checkout
 from .service import Service
