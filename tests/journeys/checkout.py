@@ -107,17 +107,23 @@ class Checkout:
         return printed
 
     def interrupt(
-        self, command: str, wait: Callable[[subprocess.Popen[str]], object], sent: signal.Signals
+        self,
+        command: str,
+        wait: Callable[[subprocess.Popen[str]], object],
+        sent: signal.Signals,
+        after: Callable[[], None] = lambda: None,
     ) -> tuple[int, str]:
         """Starts a command, sends a signal to it when ``wait`` returns, and waits for its end.
 
-        Gives the exit code and everything that was printed.
+        ``after`` is called when the signal was sent. Gives the exit code and everything that was
+        printed.
         """
         process = self.start(command)
         try:
             wait(process)
         finally:
             os.killpg(process.pid, sent)
+            after()
             printed, _ = process.communicate()
         return process.returncode, printed
 

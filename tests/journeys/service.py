@@ -15,9 +15,13 @@ class Service(Handler):
 
     Attributes:
         busy: Set after twenty answers.
+        goes_on: Further answers wait for it.
+        answers: Counts the answers.
     """
 
     busy = threading.Event()
+    goes_on = threading.Event()
+    goes_on.set()
     answers = itertools.count(1)
 
     def do_GET(self) -> None:
@@ -41,6 +45,8 @@ class Service(Handler):
                 "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
                 "usage": {"prompt_tokens": tokens, "completion_tokens": 3},
             }
-        self.send_json(reply)
-        if next(self.answers) == 20:
+        number = next(self.answers)
+        if number > 20:
             self.busy.set()
+            self.goes_on.wait()
+        self.send_json(reply)

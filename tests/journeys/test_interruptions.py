@@ -18,14 +18,17 @@ from .service import Service
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_run_goes_on(built: Checkout, tmp_path: Path, sent: signal.Signals) -> None:
     journal = tmp_path / "toy.jsonl"
-    answered = threading.Event()
-    kind = type("Fresh", (Service,), {"busy": answered, "answers": itertools.count(1)})
+    answered, signalled = threading.Event(), threading.Event()
+    state = {"busy": answered, "goes_on": signalled, "answers": itertools.count(1)}
+    kind = type("Fresh", (Service,), state)
     with Loopback(kind) as service:
         command = (
             f".venv/bin/cradle infer --model openai:toy --sample 40 --out {journal} "
             f"--set base_url={service.url}/v1"
         )
-        code, printed = built.interrupt(command, lambda _: answered.wait(), sent)
+        code, printed = built.interrupt(
+            command, lambda _: answered.wait(), sent, after=signalled.set
+        )
         assert code != 0
         assert "Traceback" not in printed
         kept = _answers(journal)
