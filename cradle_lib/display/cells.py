@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from string import Formatter
 from typing import Any, Final
 
 import pandas as pd
@@ -148,14 +149,17 @@ def listed(frame: pd.DataFrame, form: str, *, between: str = "; ") -> str:
         between: Separator between two rows.
 
     Returns:
-        The text, empty if the frame has no rows.
+        The text. Rows with a missing value in a field of the form are left out.
     """
     named = any(name is not None for name in frame.index.names)
-    records = (frame.reset_index() if named else frame).to_dict("records")
+    frame = frame.reset_index() if named else frame
     try:
+        fields = {str(name) for _, name, _, _ in Formatter().parse(form)}
+        shown = frame.dropna(subset=[*fields.intersection(map(str, frame.columns))])
+        records = shown.to_dict("records")
         return between.join(form.format_map(record) for record in records)
     except KeyError as error:
-        require_known("column", str(error.args[0]), [*map(str, records[0])])
+        require_known("column", str(error.args[0]), [*map(str, frame.columns)])
         raise
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         raise ArgumentError(f"form is {form!r}, which can't be used: {error}") from None

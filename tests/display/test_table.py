@@ -308,6 +308,10 @@ def test_rows_are_listed_in_a_sentence() -> None:
     frame = pd.DataFrame({"value": [0.5, 1]}, index=pd.Index(["{x}", "b"], name="system"))
     assert listed(frame, "{system} {value:.1f}") == "{x} 0.5; b 1.0"
     assert listed(frame.head(0), "{system}") == ""
+    # A missing value leaves out its row, if the form names it.
+    frame.loc["none"] = NAN
+    assert listed(frame, "{system} {value:.1f}") == "{x} 0.5; b 1.0"
+    assert listed(frame, "{system}") == "{x}; b; none"
 
 
 def test_signatures_are_listed_once_and_collapsed_on_a_page() -> None:
