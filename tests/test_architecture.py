@@ -47,7 +47,9 @@ PACKAGES = {
     "cradle_engines": {"cradle_lib", "cradle_engines"},
     "cradle_extras": {"cradle_lib", "cradle_engines", "cradle_extras"},
 }
-# Budgets in lines of code, without blank lines, comments and docstrings.
+# What each package is to shrink to, in lines of code without blank lines, comments and docstrings.
+WANTED = {"cradle_lib": 9_000, "cradle_engines": 2_700, "cradle_extras": 3_200}
+# Budgets in such lines: the present sizes, so that no folder grows on the way there.
 BUDGETS = {
     "cradle_lib": {
         "(top)": 725,
@@ -210,7 +212,8 @@ def test_no_folder_is_more_than_a_tenth_above_its_budget(
     with capsys.disabled():
         for package, found in sizes.items():
             budgets = BUDGETS[package]
-            print(f"\n{package}: {found.total():,} of {sum(budgets.values()):,} lines of code")
+            wanted = f"{sum(budgets.values()):,} lines of code ({WANTED[package]:,} wanted)"
+            print(f"\n{package}: {found.total():,} of {wanted}")
             for part, budget in budgets.items():
                 print(f"  {part:<14}{found[part]:>7,} of {budget:>6,}")
     for package, found in sizes.items():

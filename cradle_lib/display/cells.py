@@ -154,8 +154,8 @@ def listed(frame: pd.DataFrame, form: str, *, between: str = "; ") -> str:
     named = any(name is not None for name in frame.index.names)
     frame = frame.reset_index() if named else frame
     try:
-        fields = {str(name) for _, name, _, _ in Formatter().parse(form)}
-        shown = frame.dropna(subset=[*fields.intersection(map(str, frame.columns))])
+        fields = {name for _, name, _, _ in Formatter().parse(form)}
+        shown = frame.dropna(subset=[*fields.intersection(frame.columns)])
         records = shown.to_dict("records")
         return between.join(form.format_map(record) for record in records)
     except KeyError as error:

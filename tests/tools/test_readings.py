@@ -30,7 +30,7 @@ def corpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Written
         name: Written(name, rows=rows) for name, rows in zip("ab", (ROWS, second), strict=True)
     }
     found = {f"dev-{name}": Written(f"dev-{name}", rows=one.rows) for name, one in found.items()}
-    monkeypatch.setattr(readings, "written", lambda: found)
+    monkeypatch.setattr(readings, "written", lambda split: found)
     monkeypatch.setattr(readings, "sheet_ids", lambda split, number: list(found))
     monkeypatch.setattr(readings, "READINGS", tmp_path / "readings")
     return found
@@ -119,6 +119,18 @@ def test_readings_of_a_changed_text_count_for_the_grades_only(
     corpus["dev-a"].rows = [Row("U", "changed"), *ROWS[1:]]
     assert "1 dialogues read, 1 to write again" not in report([kept])
     assert any(line.startswith("1 dialogues read") for line in report([kept]))
+
+
+def test_a_label_on_a_continued_row_belongs_to_the_row_above(
+    corpus: dict[str, Written], tmp_path: Path
+) -> None:
+    rows = [*ROWS[:4], Row("U", "well:"), Row("-", "he pushed me", ("confirm_DV_past",))]
+    corpus["dev-a"].rows = rows
+    del corpus["dev-b"]
+    path = tmp_path / "one.jsonl"
+    [text] = sheet_texts("dev", 0, None)
+    path.write_text(answer(text.name, {"2": ["alert_past"], "5": ["confirm_DV_past"]}))
+    assert "user rows equal to the plan: 1.000" in report([collect(path, [text], "dev-00-A")])
 
 
 @pytest.mark.parametrize(

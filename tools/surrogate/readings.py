@@ -27,14 +27,11 @@ from cradle_lib import paths, strict_json
 from cradle_lib.corpus.load import load_corpus
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS, CRISIS_TYPES, LABELS, crisis_type, stage
+from tools.annotations.simulation import SEED, SENIOR, TEAMS
 from tools.surrogate.dialogue_files import SIZE, Row, Written, check_file
 from tools.surrogate.plans import DIALOGUES, read_plans
 
 READINGS: Final = DIALOGUES / "readings"
-#: The annotators of the test split. A sheet of it is a third of what a team labels in a round.
-TEAMS: Final = {"1": ("A", "B"), "2": ("C", "D")}
-SENIOR: Final = "S"
-STUDY_SEED: Final = 2606
 SPEAKERS: Final = {"U": "User", "L": "Listener", "-": "(continues)"}
 GRADES: Final = ("coherence", "believability")
 
@@ -73,15 +70,16 @@ class Text:
 def sheet_ids(split: str, number: int) -> list[str]:
     """Gives the dialogues of a sheet.
 
-    A sheet of train or dev is a file. Those of the test split follow the annotation study: 0 to 2
-    are the first team's in the first round, 3 to 5 its second round, 6 to 11 the second team's.
+    A sheet of train or dev is a file. One of the test split is a third of what a team labels in a
+    round of the annotation study: 0 to 2 are the first team's in the first round, 3 to 5 its second
+    round, 6 to 11 the second team's.
     """
     if split != "test":
         plans = read_plans().values()
         return [
             plan.id for plan in plans if plan.split == split and plan.dialogue // SIZE == number
         ]
-    study = plan_study(load_corpus("surrogate", "test"), TEAMS, senior=SENIOR, seed=STUDY_SEED)
+    study = plan_study(load_corpus("surrogate", "test"), TEAMS, senior=SENIOR, seed=SEED)
     team, part = list(TEAMS)[number // 6], number % 6
     chosen = [
         f"test-{int(item.dialogue[1:]):04}"
@@ -93,8 +91,8 @@ def sheet_ids(split: str, number: int) -> list[str]:
 
 def sheet_texts(split: str, number: int, anchors: Path | None) -> list[Text]:
     """Gives the texts of a sheet, with one anchor of each kind for twenty dialogues."""
-    ids = sheet_ids(split, number)
-    texts = [_text(written()[name]) for name in ids if name in written()]
+    found = written(split)
+    texts = [_text(found[name]) for name in sheet_ids(split, number) if name in found]
     if not texts:
         raise CorpusError(f"no dialogue of sheet {number} of {split} is written")
     if anchors:
@@ -103,28 +101,35 @@ def sheet_texts(split: str, number: int, anchors: Path | None) -> list[Text]:
             anchor = strict_json.loads(line)
             kinds.setdefault(anchor["kind"], []).append(Text.of(anchor["rows"], anchor["kind"]))
         each = max(1, len(texts) // 20)
-        for found in kinds.values():
-            start = number * each % len(found)
-            texts += (found + found)[start : start + each]
+        for same in kinds.values():
+            start = number * each % len(same)
+            texts += (same + same)[start : start + each]
     return sorted(texts, key=lambda text: text.name)
 
 
 def hint_texts(split: str, number: int) -> list[Text]:
     """Gives the dialogues of a sheet up to the first alert whose event is confirmed later."""
+    found = written(split)
     texts = []
-    for name in sheet_ids(split, number):
-        rows = written()[name].rows if name in written() else []
-        at = next((at for at in range(len(rows)) if _alerted(rows, at)), None)
-        if at is not None:
-            texts.append(_text(written()[name], at + 1))
+    for dialogue in (found[name] for name in sheet_ids(split, number) if name in found):
+        if hint := _hint(dialogue):
+            texts.append(hint[0])
     return sorted(texts, key=lambda text: text.name)
 
 
+def _hint(dialogue: Written) -> tuple[Text, str] | None:
+    """Gives the text of a dialogue up to its first alert, and the crisis type confirmed later."""
+    for at in range(len(dialogue.rows)):
+        if event := _alerted(dialogue.rows, at):
+            return _text(dialogue, at + 1), event
+    return None
+
+
 @cache
-def written() -> Mapping[str, Written]:
-    """Reads all dialogues that are written so far, without faults, by id."""
+def written(split: str) -> Mapping[str, Written]:
+    """Reads the dialogues of a split that are written so far, without faults, by id."""
     found: dict[str, Written] = {}
-    for path in sorted(DIALOGUES.glob("*/*.txt")):
+    for path in sorted(DIALOGUES.glob(f"{split}/*.txt")):
         dialogues, faults = check_file(path, partial=True)
         faulty = {fault.dialogue for fault in faults}
         found |= {one.id: one for one in dialogues if one.id not in faulty}
@@ -207,22 +212,24 @@ def report(files: Sequence[Path]) -> Iterator[str]:
     Readings of a text that was changed since count for the grades only.
     """
     lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
-    answers = [answer for answer in map(strict_json.loads, lines) if "guess" not in answer]
+    kept = [strict_json.loads(line) for line in lines]
+    answers = [answer for answer in kept if "guess" not in answer]
     for grade in GRADES:
         for kind in sorted({_kind(answer) for answer in answers}):
             values = [answer[grade] for answer in answers if _kind(answer) == kind]
             yield f"{grade} of {kind}: {np.mean(values):.2f} ({len(values)} readings)"
-    guessed = [right for answer in map(strict_json.loads, lines) for right in _guessed(answer)]
+    guessed = [right for answer in kept for right in _guessed(answer)]
     if guessed:
         yield f"types guessed at alerts: {np.mean(guessed):.2f} of {len(guessed)}"
     readings: dict[str, list[dict[str, Any]]] = {}
+    rows: list[RowReading] = []
     for answer in answers:
-        dialogue = written().get(answer["dialogue"])
+        dialogue = _dialogue(answer)
         if dialogue and _text(dialogue).name == answer["text"]:
             readings.setdefault(dialogue.id, []).append(answer)
-    rows = [
-        row for name, own in sorted(readings.items()) for row in _row_readings(written()[name], own)
-    ]
+    for _, own in sorted(readings.items()):
+        if dialogue := _dialogue(own[0]):
+            rows += _row_readings(dialogue, own)
     if not rows:
         return
     pairs = [(row.plan, labels) for row in rows for labels in row.readers]
@@ -286,14 +293,16 @@ def _row_readings(dialogue: Written, own: Sequence[Mapping[str, Any]]) -> Iterat
 
 def _guessed(answer: Mapping[str, Any]) -> Iterator[bool]:
     """Says whether a guess is right; nothing for other answers, or if the text was changed."""
-    dialogue = written().get(answer["dialogue"])
-    if "guess" not in answer or dialogue is None:
-        return
-    for at in range(len(dialogue.rows)):
-        if event := _alerted(dialogue.rows, at):
-            if _text(dialogue, at + 1).name == answer["text"]:
-                yield answer["guess"] == event
-            return
+    dialogue = _dialogue(answer)
+    hint = _hint(dialogue) if dialogue and "guess" in answer else None
+    if hint and hint[0].name == answer["text"]:
+        yield answer["guess"] == hint[1]
+
+
+def _dialogue(answer: Mapping[str, Any]) -> Written | None:
+    """Finds the written dialogue of an answer; ``None`` for an anchor."""
+    name = answer["dialogue"]
+    return written(name.partition("-")[0]).get(name)
 
 
 def _kind(answer: Mapping[str, Any]) -> str:
