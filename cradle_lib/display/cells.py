@@ -34,12 +34,6 @@ UNITS: Final = {
     "dollars": (1, "", 2),
     "p": (1, "", 3),
 }
-#: Names of scores, which tables write as words: "Micro F1". The same as those of `scoring.scores`,
-#: which this package does not import.
-SCORES: Final = (
-    *("exact_match", "jaccard", "micro_precision", "micro_recall", "micro_f1"),
-    *("macro_precision", "macro_recall", "macro_f1", "precision", "recall", "f1"),
-)
 # Smaller p-values are shown as "< 0.001".
 _SMALLEST_P: Final = 0.001
 

@@ -13,7 +13,6 @@ import pandas as pd
 
 from cradle_lib.display.cells import (
     MISSING,
-    SCORES,
     Cell,
     Record,
     address,
@@ -50,6 +49,8 @@ _TITLES: Final = {
     "usual_cost": "Estimate ($)",
     "written": "Written to cache (%)",
 }
+#: Columns with names of scores and other measures, which are written as words: "Micro F1".
+_MEASURES: Final = ("score", "measure")
 #: Displayed text of the verdicts of :func:`.compare`.
 _VERDICTS: Final = {
     "different": "significant",
@@ -122,7 +123,7 @@ class Layout:
         ]
         blank = ("",) * (len(self.columns) - 1)
         heads = [(*blank, self._title(name)) for name in self.rows]
-        heads += [tuple(map(self._name, column)) for column in across]
+        heads += [tuple(map(self._name, column, self.columns)) for column in across]
         return heads, rows, [self._heading(row[: len(self.group)]) for row in down]
 
     def _mark_best(
@@ -211,21 +212,21 @@ class Layout:
             content = _VERDICTS.get(content, content)
         if isinstance(content, int | float):
             return Cell(write(content, "count" if content % 1 == 0 else "number"), number=True)
-        return Cell(self._name(content))
+        return Cell(self._name(content, name))
 
     def _title(self, column: str) -> str:
         title = self.titles.get(column) or _TITLES.get(column)
         return clean(title) if title else words(str(column))
 
-    def _name(self, key: Any) -> str:
+    def _name(self, key: Any, column: str = "") -> str:
         if missing(key):
             return MISSING
         if isinstance(key, Hashable) and key in self.titles:
             return clean(self.titles[key])
-        return words(key) if key in SCORES else clean(str(key)) or MISSING
+        return words(str(key)) if column in _MEASURES else clean(str(key)) or MISSING
 
     def _heading(self, key: Key) -> str:
-        return "" if key in ((), (None,), ("",)) else self._name(key[0])
+        return "" if key in ((), (None,), ("",)) else self._name(key[0], *self.group)
 
 
 def links_of(frame: pd.DataFrame) -> dict[str, str]:

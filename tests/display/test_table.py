@@ -132,6 +132,17 @@ def test_the_best_value_is_marked_if_rounded_values_differ(
     assert marked(show(least, "c", **LAYOUT)) <= {"10.0", "20.0"}
 
 
+def test_values_of_score_and_measure_are_words_and_others_stay() -> None:
+    names = ["micro_f1", "f1", "exact_match", "micro_f2"]
+    frame = pd.DataFrame({"label": "alert_past", "measure": names, "value": 0.5})
+    titles = ["Micro F1", "F1", "Exact match", "Micro F2"]
+    assert lines(show(frame, "c", rows="label", columns="measure"))[0] == ["Label", *titles]
+    listed = lines(show(frame, "c", rows=["measure", "label"]))
+    assert [row[:2] for row in listed[1:]] == [[title, "alert_past"] for title in titles]
+    scored = show(frame.rename(columns={"measure": "score"}), "c", rows="label", group="score")
+    assert [row for row in lines(scored) if len(row) == 1] == [[title] for title in titles]
+
+
 def test_columns_in_levels_have_two_rows_of_headings(scores: pd.DataFrame) -> None:
     both = pd.concat([scores.iloc[:4].assign(level=level) for level in ("turn", "dialogue")])
     shown = show(both, "c", rows="system", columns=["level", "score"])

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, jaccard_score, precision_recall_fscore_support
 
-from cradle_lib.display.cells import SCORES, words
 from cradle_lib.labels import LABELS
 from cradle_lib.scoring.conventions import LEVELS, Conventions, Level
-from cradle_lib.scoring.scores import OVERALL, PER_LABEL, labels_at, scores
+from cradle_lib.scoring.scores import PER_LABEL, labels_at, scores
 
 from .made_runs import AO, DVP, SHO, bits, counted
 
@@ -77,12 +76,3 @@ def test_scores_without_units_are_undefined_and_confirm_level_has_fourteen_label
     assert labels_at("turn") == labels_at("dialogue") == LABELS
     assert labels_at("confirm") == LABELS[2:]
     assert result.f1.shape == (14,)
-
-
-def test_tables_have_a_title_for_every_score() -> None:
-    assert (*OVERALL, *PER_LABEL) == SCORES
-    assert [words(name) for name in ("micro_f1", "f1", "micro_f2")] == [
-        "Micro F1",
-        "F1",
-        "Micro F2",
-    ]
