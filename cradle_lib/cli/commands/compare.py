@@ -17,6 +17,7 @@ from cradle_lib.detection import Predictions, load_predictions, load_registry
 from cradle_lib.detection.runs.find_runs import common_dialogues, load_named
 from cradle_lib.scoring.compare import compare as compare_runs
 from cradle_lib.scoring.output import json_rows
+from cradle_lib.scoring.paired_tests import PERMUTATIONS
 
 
 def compare(
@@ -32,7 +33,7 @@ def compare(
     convention: opt.Convention = None,
     permutations: Annotated[
         int, typer.Option(min=1, help="Permutations for each p-value.")
-    ] = 10_000,
+    ] = PERMUTATIONS,
     seed: Annotated[int, typer.Option(help="Seed of the permutations.")] = 0,
     as_json: opt.Json = False,
 ) -> None:

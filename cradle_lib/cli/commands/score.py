@@ -19,6 +19,7 @@ from cradle_lib.scoring.conventions import LEVELS, NEEDED, Level
 from cradle_lib.scoring.evaluate import Evaluation, evaluate
 from cradle_lib.scoring.output import json_rows, level_scores, predicted_rates
 from cradle_lib.scoring.scores import OVERALL
+from cradle_lib.statistics.bootstrap import DRAWS
 
 
 def score(
@@ -32,7 +33,7 @@ def score(
         bool, typer.Option(help="Score only the complete dialogues, and print their number.")
     ] = False,
     convention: opt.Convention = None,
-    draws: opt.Draws = 10_000,
+    draws: opt.Draws = DRAWS,
     seed: opt.DrawsSeed = 0,
     as_json: opt.Json = False,
 ) -> None:
