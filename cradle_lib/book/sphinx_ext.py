@@ -218,7 +218,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("cradle_redirects", {}, "html", dict)
     app.add_directive("helplines", HelpLinesDirective)
     app.add_js_file(None, body=_NO_SPY)
-    app.setup_extension("cradle_lib.book.site.mathml")
+    app.setup_extension("cradle_lib.book.mathml")
     return {"version": library_version(), "parallel_read_safe": True, "parallel_write_safe": True}
 
 
