@@ -33,7 +33,6 @@ from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.outputs import place_files, remove_old_pages, remove_other_corpus
 from cradle_lib.book.notebooks.page import FINDING, UNREADABLE, tags_of
 from cradle_lib.book.plan import Project
-from cradle_lib.book.site.figures import move_files
 from cradle_lib.book.yaml_file import read_yaml
 from cradle_lib.errors import CradleError
 from cradle_lib.files import visible_files, write_text
@@ -116,7 +115,6 @@ def tidy_site(app: Sphinx, exception: Exception | None) -> None:
     remove_old_pages(out, app.env.found_docs, {name for _, name in app.env.images.values()})
     remove_old_words(out / "searchindex.js")
     place_files(Project(Path(app.srcdir).parent), out)
-    move_files(out)
     write_redirects(app)
 
 

@@ -23,8 +23,7 @@ from cradle_lib.detection.models.registry import load_registry
 
 from .site import Site
 
-FILE = re.compile(r'download="([^"]+\.csv)"[^>]*href="([^"]+)"')
-HELD = "data:text/csv;base64,"
+FILE = re.compile(r'download="([^"]+\.csv)"[^>]*href="data:text/csv;base64,([^"]+)"')
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|inf)")
 WORDLESS = re.compile(r"[\W_]*")
 CONSTRAINED = "smollm2-135m-tuned-constrained"
@@ -36,15 +35,8 @@ QUIET = "Flagged in dialogues without labels"
 
 
 def files(page: Path) -> Iterator[tuple[str, str]]:
-    for name, address in FILE.findall(page.read_text("utf-8")):
-        there = html.unescape(address)
-        embedded = address.startswith(HELD)
-        data = (
-            base64.b64decode(address[len(HELD) :])
-            if embedded
-            else (page.parent / there).read_bytes()
-        )
-        yield name, data.decode("utf-8")
+    for name, data in FILE.findall(page.read_text("utf-8")):
+        yield name, base64.b64decode(data).decode("utf-8")
 
 
 def frame(site: Site, page: str, *columns: str) -> pd.DataFrame:

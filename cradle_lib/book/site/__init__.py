@@ -1,1 +1,0 @@
-"""The rendered site: formulas, and large figures and downloads as separate files."""
