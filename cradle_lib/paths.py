@@ -32,6 +32,8 @@ BOOK: Final = ROOT / "book"
 #: Page that `cradle fork` copies, and the model id of the run on it.
 TEMPLATE: Final = "add-a-model"
 TEMPLATE_RUN: Final = "your-model"
+#: Environment variable with the name of the page that is being executed.
+PAGE: Final = "CRADLE_PAGE"
 BENCH_RESULTS: Final = SHIPPED / "benchmarks" / "results"
 _OWN_REGISTRY: Final = ROOT / "models.yml"
 #: The user's own file takes precedence over the one in a wheel.

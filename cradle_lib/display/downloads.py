@@ -1,6 +1,7 @@
 """CSV downloads, embedded in the page as data URLs.
 
-A saved page therefore keeps its files, and a download needs no request.
+A saved page therefore keeps its files, and a download needs no request. The files of a page are
+numbered in its order: ``results-1.csv``, ``results-2.csv``.
 
 CSS class: ``cradle-downloads``.
 """
@@ -9,14 +10,15 @@ from __future__ import annotations
 
 import base64
 import html
+import os
 import re
 from typing import Any, Final
 
 import pandas as pd
 
+from cradle_lib import paths
 from cradle_lib.display.cells import clean
-from cradle_lib.display.notice import with_origin
-from cradle_lib.formatting import slug
+from cradle_lib.display.notice import PAGE, with_origin
 
 # Prefixes that spreadsheets read as a formula (OWASP, CSV Injection).
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
@@ -38,11 +40,17 @@ def to_csv(frame: pd.DataFrame) -> str:
     return frame.to_csv(index=False, lineterminator="\r\n")
 
 
-def link_to_csv(caption: str, content: str) -> str:
-    """Writes a paragraph with a link that contains a CSV file, named after its caption."""
+def next_file() -> str:
+    """Gives the name of the next file of the page; outside a build ``table-1.csv`` and so on."""
+    PAGE.files += 1
+    return f"{os.environ.get(paths.PAGE) or 'table'}-{PAGE.files}.csv"
+
+
+def link_to_csv(file: str, caption: str, content: str) -> str:
+    """Writes a paragraph with a link that contains a CSV file."""
     data = base64.b64encode(content.encode("utf-8", "replace")).decode()
     return (
-        f'<p class="cradle-downloads"><a download="{slug(caption)}.csv" '
+        f'<p class="cradle-downloads"><a download="{html.escape(file)}" '
         f'aria-label="CSV: {html.escape(clean(caption))}" '
         f'href="data:text/csv;base64,{data}">CSV</a></p>'
     )

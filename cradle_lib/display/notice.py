@@ -40,10 +40,17 @@ class Notice:
 
 @dataclass(slots=True)
 class Page:
-    """The current page: its corpus (``None`` before the banner); if annotators are simulated."""
+    """The current page.
+
+    Attributes:
+        corpus: Its corpus; ``None`` before the banner.
+        simulated: Whether its annotators are simulated.
+        files: Number of its downloads so far.
+    """
 
     corpus: Corpus | None = None
     simulated: bool = False
+    files: int = 0
 
 
 PAGE = Page()

@@ -23,7 +23,7 @@ import pandas as pd
 from cradle_lib.arguments import checked, require_known
 from cradle_lib.corpus.needs import Need
 from cradle_lib.display.cells import Cell, clean, with_code, words
-from cradle_lib.display.downloads import link_to_csv, to_csv
+from cradle_lib.display.downloads import link_to_csv, next_file, to_csv
 from cradle_lib.display.layout import Layout, links_of
 from cradle_lib.display.notice import Notice, lacks
 from cradle_lib.errors import BookError
@@ -58,6 +58,7 @@ class Table:
         rows: The cells of each row; the first one names the row.
         groups: For each row the heading of its group, empty if there is none.
         notes: Sentences under the table; text between backticks is shown as code.
+        file: Name of the download.
         ranking: Whether headings sort the rows, and shares have bars.
     """
 
@@ -67,6 +68,7 @@ class Table:
     rows: list[list[Cell]]
     groups: list[str]
     notes: tuple[str, ...]
+    file: str
     ranking: bool = False
 
     @property
@@ -96,7 +98,7 @@ class Table:
             labels=BITS,
             notes=[with_code(clean(note)) for note in self.notes if note not in folded],
             signatures=[with_code(clean(note)) for note in folded],
-            links=link_to_csv(self.caption, self.to_csv()),
+            links=link_to_csv(self.file, self.caption, self.to_csv()),
         )
 
     def __repr__(self) -> str:
@@ -224,7 +226,7 @@ def _table(frame: pd.DataFrame, caption: str, layout: Layout, notes: tuple[str, 
         if (data["value"].notna() & (data["low"].isna() | zero_width) & shares).any():
             below.append(NO_INTERVAL)
     ranking = layout.best is not None and layout.best in layout.rows
-    return Table(frame, caption, heads, cells, groups, tuple(below), ranking)
+    return Table(frame, caption, heads, cells, groups, tuple(below), next_file(), ranking)
 
 
 @cache

@@ -33,7 +33,7 @@ from matplotlib.ticker import LogFormatterMathtext, NullFormatter, StrMethodForm
 from cradle_lib.arguments import checked
 from cradle_lib.corpus.needs import Need
 from cradle_lib.display.cells import clean
-from cradle_lib.display.downloads import link_to_csv, to_csv
+from cradle_lib.display.downloads import link_to_csv, next_file, to_csv
 from cradle_lib.display.notice import Notice, lacks
 from cradle_lib.errors import BookError
 
@@ -97,7 +97,8 @@ def theme() -> Iterator[None]:
 class Picture:
     """A finished figure: SVG, alternative text, caption, and links over its shapes.
 
-    A wide figure scrolls sideways on a phone instead of shrinking. ``csv`` has its data, if given.
+    A wide figure scrolls sideways on a phone instead of shrinking. ``csv`` has its data, if given,
+    and ``file`` the name of the download.
     """
 
     svg: bytes
@@ -106,6 +107,7 @@ class Picture:
     wide: bool
     csv: str | None
     links: str
+    file: str
 
     def _repr_html_(self) -> str:
         # With a size, the browser reserves the space before it has loaded the picture.
@@ -124,7 +126,7 @@ class Picture:
                 f'<div class="cradle-scroll" role="group" aria-label="{html.escape(self.caption)}" '
                 f'tabindex="0">{image}</div>'
             )
-        downloads = "" if self.csv is None else link_to_csv(self.caption, self.csv)
+        downloads = "" if self.csv is None else link_to_csv(self.file, self.caption, self.csv)
         return (
             f'<figure class="cradle-figure{" cradle-wide" * self.wide}">{image}'
             f"<figcaption>{html.escape(self.caption)}</figcaption></figure>{downloads}"
@@ -190,7 +192,8 @@ def show_figure(
         wide = _size(svg)[0] / 72 > WIDTH + 3 * _PAD
     finally:
         pyplot.close(figure)
-    return Picture(svg, alt, caption, wide, None if data is None else to_csv(data), links)
+    csv, file = (None, "") if data is None else (to_csv(data), next_file())
+    return Picture(svg, alt, caption, wide, csv, links, file)
 
 
 def _svg(figure: Figure) -> bytes:

@@ -16,10 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cradle_lib import paths
 from cradle_lib.display.cells import listed, with_code
 from cradle_lib.display.choice import Choice
-from cradle_lib.display.notice import Notice
+from cradle_lib.display.notice import PAGE, Notice
 from cradle_lib.display.table import NO_INTERVAL, RESAMPLED, Table, show
+from cradle_lib.display.theme import show_figure
 from cradle_lib.errors import BookError
 
 from .markup import Markup
@@ -235,6 +237,20 @@ def test_infinite_and_missing_bounds_have_no_digits() -> None:
     ]
 
 
+def test_downloads_are_named_by_page_and_order(
+    scores: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PAGE, "files", 0)
+    names = []
+    for page in ("", "results"):
+        monkeypatch.setenv(paths.PAGE, page)
+        chosen = show(scores, "c", **LAYOUT, choose="over", group="over")
+        drawing = show_figure(lambda data: data.plot(), scores[["value"]], alt="a", caption="c")
+        names += re.findall('download="([^"]+)"', chosen._repr_html_() + drawing._repr_html_())
+    tables = [f"table-{n}.csv" for n in range(1, 5)]
+    assert names == [*tables, *(f"results-{n}.csv" for n in range(5, 9))]
+
+
 def test_the_markup_of_a_table_is_accessible(scores: pd.DataFrame) -> None:
     shown = show(scores, "All <scores>.", **LAYOUT, group="over")
     parsed = Markup(shown._repr_html_())
@@ -245,7 +261,7 @@ def test_the_markup_of_a_table_is_accessible(scores: pd.DataFrame) -> None:
     assert box["aria-label"] == "All <scores>."
     assert not any("id" in kept for _, kept in parsed.elements)
     [link] = parsed.all("a")
-    assert link["download"] == "all-scores.csv"
+    assert link["download"] == shown.file
     assert link["aria-label"] == "CSV: All <scores>."
     content = base64.b64decode((link["href"] or "").partition(";base64,")[2]).decode()
     assert content == shown.to_csv()

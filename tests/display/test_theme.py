@@ -141,7 +141,7 @@ def test_a_picture_has_its_drawing_and_alternative_text() -> None:
 def test_a_figure_may_have_its_data_as_csv() -> None:
     data = pd.DataFrame({"gold": ["=1+1"], "count": [2]}, index=[7])
     picture = show_figure(bars(), alt="a", caption="Counts <of> all.", data=data)
-    [content] = re.findall(r'download="counts-of-all\.csv".*base64,([^"]+)"', picture._repr_html_())
+    [content] = re.findall(rf'download="{picture.file}".*base64,([^"]+)"', picture._repr_html_())
     assert base64.b64decode(content).decode() == "gold,count\r\n'=1+1,2\r\n"
     assert "download" not in shown(bars())._repr_html_()
 

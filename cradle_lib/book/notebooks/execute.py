@@ -19,10 +19,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from cradle_lib import paths
 from cradle_lib.book.cache_key import METADATA, digest_of, page_digest
 from cradle_lib.book.notebooks.page import INJECTED, as_page, tags_of
 from cradle_lib.book.plan import Page, Project
-from cradle_lib.detection.runs.find_runs import PAGE
 from cradle_lib.files import write_text
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _environment(job: Job, folder: Path) -> dict[str, str]:
     found.setdefault("OMP_NUM_THREADS", "1")
     return found | {
         # Pages read runs and start no model.
-        PAGE: job.page.name,
+        paths.PAGE: job.page.name,
         "IPYTHONDIR": str(folder / "ipython"),
         # The backend that makes figures part of the page.
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",

@@ -34,8 +34,6 @@ from cradle_lib.errors import CorpusError, CradleError, JournalError, NoRunError
 from cradle_lib.files import visible_files
 from cradle_lib.record import History
 
-#: Environment variable that is set while pages are executed: building the book runs no model.
-PAGE: Final = "CRADLE_PAGE"
 #: Begins a line about a run that is left out; the book shows these lines on the page.
 NOT_SHOWN: Final = "Not shown: "
 

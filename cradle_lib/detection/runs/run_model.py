@@ -18,7 +18,6 @@ from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.models.registry import function_entry, load_registry, resolve
 from cradle_lib.detection.protocol.session import Prompt
 from cradle_lib.detection.runs.find_runs import (
-    PAGE,
     find_journal,
     leave_out,
     load_named,
@@ -98,7 +97,7 @@ def run_model(
         sample = entry.sample
     wanted = choose_dialogues(corpus, limit, sample)
     found = None if engine else _stored(entry, corpus, history, wanted, paths.SHIPPED_RUNS)
-    if found is None and (entry.kind == "baseline" or not os.environ.get(PAGE)):
+    if found is None and (entry.kind == "baseline" or not os.environ.get(paths.PAGE)):
         options = options or Options()
         journal = run_path(entry, corpus, history, notice=options.notice, on_any_change=True)
         path = run(

@@ -15,7 +15,7 @@ from cradle_lib.corpus.dialogue import valid_unicode
 from cradle_lib.detection.models.registry import load_registry, resolve
 from cradle_lib.detection.protocol.parsing import Outcome
 from cradle_lib.detection.protocol.session import Prediction
-from cradle_lib.detection.runs.find_runs import PAGE, find_journal, journal_named, leave_out
+from cradle_lib.detection.runs.find_runs import find_journal, journal_named, leave_out
 from cradle_lib.detection.runs.journal import journal_files, read_journal
 from cradle_lib.labels import format_prediction
 from cradle_lib.record import Record
@@ -110,7 +110,7 @@ def stored_records(corpus: Corpus, models: Sequence[str]) -> pd.DataFrame:
 def _journals(name: str, corpus: Corpus) -> list[tuple[Record, list[Prediction]]]:
     """Reads the journals of a run or of its shards; a page leaves out a run that can't be read."""
     found = []
-    with leave_out() if os.environ.get(PAGE) else nullcontext():
+    with leave_out() if os.environ.get(paths.PAGE) else nullcontext():
         found = [read_journal(file) for file in run_files(name, corpus)]
     return found
 

@@ -29,7 +29,7 @@ from cradle_lib.detection.models import registry as models
 from cradle_lib.detection.runs import find_runs
 from cradle_lib.detection.runs import run as run_module
 from cradle_lib.detection.runs import run_model as run_model_module
-from cradle_lib.detection.runs.find_runs import PAGE, load_run, run_sets, with_same_dialogues
+from cradle_lib.detection.runs.find_runs import load_run, run_sets, with_same_dialogues
 from cradle_lib.detection.runs.run import run
 from cradle_lib.detection.runs.run_model import default_runs
 from cradle_lib.errors import JournalError, NoRunError
@@ -146,7 +146,7 @@ def test_pages_never_run_local_models(
     with monkeypatch.context() as patch:
         patch.setattr(run_module, "make_engine", lambda *_: Keyword())
         begun = run(local, forty, out=home / "begun.jsonl", limit=2)
-    monkeypatch.setenv(PAGE, "any")
+    monkeypatch.setenv(paths.PAGE, "any")
     monkeypatch.setattr(run_model_module, "run", lambda *_, **__: pytest.fail("a page ran a model"))
     with pytest.raises(NoRunError, match="no run of Own over"):
         run_model(local, forty)

@@ -17,7 +17,7 @@ from cradle_lib.detection import Answer, Model, Options, Prompt, read_journal, r
 from cradle_lib.detection.models import engine as engine_module
 from cradle_lib.detection.models.engine import Sequential, find_engine
 from cradle_lib.detection.models.model import Decoding
-from cradle_lib.detection.runs.find_runs import PAGE, load_run, stored_runs
+from cradle_lib.detection.runs.find_runs import load_run, stored_runs
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import JournalError, NoRunError
 from cradle_lib.labels import format_mask
@@ -115,7 +115,7 @@ def test_each_setting_gives_a_run_of_its_own_that_is_read_again(
     assert asked == 6 * len(questions)
     # Again, and on a page, which runs nothing.
     for page in ("", "any"):
-        monkeypatch.setenv(PAGE, page)
+        monkeypatch.setenv(paths.PAGE, page)
         for settings, made_run in zip(reversed(questions), reversed(made), strict=True):
             again = run_model(echo, corpus, **settings)
             assert (again.answers, again.files) == (made_run.answers, made_run.files)
@@ -167,14 +167,14 @@ def test_a_page_reads_a_part_only_if_all_its_dialogues_are_answered(
     echo: Model, corpus: Corpus, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_model(echo, corpus, limit=1)
-    monkeypatch.setenv(PAGE, "any")
+    monkeypatch.setenv(paths.PAGE, "any")
     assert len(run_model(echo, corpus, limit=1).corpus) == 1
     with pytest.raises(NoRunError, match=r"settings asked for: not all dialogues \(.*mine.jsonl"):
         run_model(echo, corpus, limit=2)
     # An unfinished run is shown as such.
     assert not run_model(echo, corpus).covers_corpus
     # A shipped run of some dialogues does not answer a question about others.
-    monkeypatch.delenv(PAGE)
+    monkeypatch.delenv(paths.PAGE)
     (home / "runs").rename(home / "shipped")
     assert run_model(echo, corpus, limit=1).files[0].is_relative_to(home / "shipped")
     assert run_model(echo, corpus, limit=2).files[0].is_relative_to(home / "runs")
@@ -232,7 +232,7 @@ def surrogate() -> Corpus:
 def test_the_shipped_run_is_returned_for_its_question_only(
     surrogate: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(PAGE, "any")
+    monkeypatch.setenv(paths.PAGE, "any")
     run_of_five = run_model(SHIPPED, surrogate, limit=5)
     assert [d.id for d in run_of_five.corpus] == [d.id for d in surrogate][:5]
     assert run_model(SHIPPED, surrogate, max_new_tokens=48, dtype="float32").covers_corpus
@@ -264,7 +264,7 @@ def test_a_page_says_which_settings_differ_and_which_command_makes_the_run(
     surrogate: Corpus,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv(PAGE, "any")
+    monkeypatch.setenv(paths.PAGE, "any")
     with pytest.raises(NoRunError, match=message) as error:
         run_model(model, surrogate, **asked)
     assert "\n" not in str(error.value)

@@ -12,9 +12,9 @@ import pytest
 
 from cradle_engines.local import revision
 from cradle_engines.local.revision import base_pin, hub_commit, load_error
+from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, read_journal, run_model, stored_runs
-from cradle_lib.detection.runs.find_runs import PAGE
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError, JournalError, NoRunError
 
@@ -96,16 +96,16 @@ def test_a_folder_that_changed_is_asked_again_and_one_that_was_restored_is_not(
     settings = {"prompt": "short", "max_new_tokens": 4, "limit": 1, "options": options}
     first = run_model(spec, corpus, **settings)
     make_weights(folder, family="qwen3")
-    monkeypatch.setenv(PAGE, "any")
+    monkeypatch.setenv(paths.PAGE, "any")
     with pytest.raises(NoRunError, match=f"revision is .* here and '{first.record.revision}' ther"):
         run_model(spec, corpus, **settings)
-    monkeypatch.delenv(PAGE)
+    monkeypatch.delenv(paths.PAGE)
     second = run_model(spec, corpus, **settings)
     assert second.files != first.files
     assert second.record.revision == base_pin(make_model(folder))
     shutil.rmtree(folder)
     shutil.copytree(kept, folder)
-    monkeypatch.setenv(PAGE, "any")
+    monkeypatch.setenv(paths.PAGE, "any")
     again = run_model(spec, corpus, **settings)
     assert (again.files, again.answers) == (first.files, first.answers)
     # Without the folder, its run is all that is known.
