@@ -62,7 +62,7 @@ document.addEventListener("readystatechange", () => {
       head.append(button);
       button.addEventListener("click", () => {
         const before = head.getAttribute("aria-sort");
-        const down = before ? before === "ascending" : !!table.querySelector(`td:nth-child(${index + 1})[data-value]`);
+        const down = before ? before === "ascending" : !!table.querySelector(`tr > :nth-child(${index + 1})[data-value]`);
         heads.forEach(other => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         for (const body of table.tBodies) {

@@ -49,7 +49,8 @@ class Cell:
         published: Whether the value is the paper's.
         best: Whether the value is the best of those compared.
         link: Address that the cell links to, such as the turns that it counts.
-        estimate: The unformatted value, alone or with the ends of its interval.
+        value: The unformatted number, by which rows are sorted; ``None`` unless it is finite.
+        estimate: The value of an estimate, alone or with the ends of its interval.
     """
 
     text: str
@@ -58,6 +59,7 @@ class Cell:
     published: bool = False
     best: bool = False
     link: str = ""
+    value: float | None = None
     estimate: tuple[float, ...] = ()
 
     def __str__(self) -> str:

@@ -180,11 +180,12 @@ class Layout:
         link = address(record) if value and not math.isnan(value) else ""
         if math.isnan(low) or math.isnan(high) or low == high == value:
             known = () if math.isnan(value) else (value,)
-            return Cell(shown, number=True, link=link, estimate=known)
+            return replace(_number_cell(shown, value), link=link, estimate=known)
         if math.isnan(value):
             return Cell(" to ".join(ends), number=True)
-        estimate = (value, low, high)
-        return Cell(shown, f"[{', '.join(ends)}]", number=True, link=link, estimate=estimate)
+        interval, estimate = f"[{', '.join(ends)}]", (value, low, high)
+        cell = _number_cell(shown, value)
+        return replace(cell, interval=interval, link=link, estimate=estimate)
 
     def _how(self, column: pd.Series[Any], name: str) -> str | None:
         """Gives the format of a column of numbers; ``None`` if each cell is written by its type."""
@@ -203,7 +204,7 @@ class Layout:
             printed = MISSING if missing(content) else clean(str(content))
             return Cell(printed, number=True, published=True)
         if how is not None:
-            return Cell(write(number(content), how), number=True)
+            return _number_cell(write(number(content), how), number(content))
         if isinstance(content, bool):
             return Cell("yes" if content else "no")
         if missing(content):
@@ -211,7 +212,8 @@ class Layout:
         if name == "verdict":
             content = _VERDICTS.get(content, content)
         if isinstance(content, int | float):
-            return Cell(write(content, "count" if content % 1 == 0 else "number"), number=True)
+            how = "count" if content % 1 == 0 else "number"
+            return _number_cell(write(content, how), float(content))
         return Cell(self._name(content, name))
 
     def _title(self, column: str) -> str:
@@ -227,6 +229,10 @@ class Layout:
 
     def _heading(self, key: Key) -> str:
         return "" if key in ((), (None,), ("",)) else self._name(key[0], *self.group)
+
+
+def _number_cell(text: str, value: float) -> Cell:
+    return Cell(text, number=True, value=value if math.isfinite(value) else None)
 
 
 def links_of(frame: pd.DataFrame) -> dict[str, str]:

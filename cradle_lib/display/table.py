@@ -59,7 +59,8 @@ class Table:
         groups: For each row the heading of its group, empty if there is none.
         notes: Sentences under the table; text between backticks is shown as code.
         file: Name of the download.
-        ranking: Whether headings sort the rows, and shares have bars.
+        ranking: Whether rows compete, so that shares have bars.
+        sortable: Whether headings sort the rows.
     """
 
     frame: pd.DataFrame
@@ -70,6 +71,7 @@ class Table:
     notes: tuple[str, ...]
     file: str
     ranking: bool = False
+    sortable: bool = False
 
     @property
     def titles(self) -> list[str]:
@@ -124,6 +126,7 @@ def show(
     empty: str = "",
     needs: Need | None = None,
     choose: str | None = None,
+    sort: bool = False,
 ) -> Table | Choice | Notice:
     """Shows a data frame as a table, with its CSV file.
 
@@ -164,6 +167,8 @@ def show(
             :func:`cradle_lib.corpus.needs.unmet`.
         choose: Column by which the frame is split into tables, of which the reader chooses one.
             Captions begin with its value, and ``notes`` may be a mapping from its values.
+        sort: Whether headings sort the rows within each group, for a table whose order carries no
+            meaning. If rows compete, they always do.
 
     Returns:
         The table, or a notice if the frame has no rows or the corpus lacks what is needed. A
@@ -196,7 +201,7 @@ def show(
         titles=names,
     )
     if choose is None:
-        return _table(frame, caption, layout, _tuple(notes))
+        return _table(frame, caption, layout, _tuple(notes), sort=sort)
     # Imported here, because few tables need it.
     from cradle_lib.display.choice import Choice
 
@@ -206,11 +211,13 @@ def show(
         below = notes.get(value, ()) if isinstance(notes, Mapping) else notes
         # Without columns, the table has all columns of the frame.
         part = part if columns else part.drop(columns=choose)
-        shown[name] = _table(part, f"{name}: {caption}", layout, _tuple(below))
+        shown[name] = _table(part, f"{name}: {caption}", layout, _tuple(below), sort=sort)
     return Choice(names.get(choose, words(choose)), shown)
 
 
-def _table(frame: pd.DataFrame, caption: str, layout: Layout, notes: tuple[str, ...]) -> Table:
+def _table(
+    frame: pd.DataFrame, caption: str, layout: Layout, notes: tuple[str, ...], *, sort: bool
+) -> Table:
     data = _with_index(frame)
     heads, cells, groups = layout.cells(data)
     signatures = _signatures(data)
@@ -226,7 +233,9 @@ def _table(frame: pd.DataFrame, caption: str, layout: Layout, notes: tuple[str, 
         if (data["value"].notna() & (data["low"].isna() | zero_width) & shares).any():
             below.append(NO_INTERVAL)
     ranking = layout.best is not None and layout.best in layout.rows
-    return Table(frame, caption, heads, cells, groups, tuple(below), next_file(), ranking)
+    return Table(
+        frame, caption, heads, cells, groups, tuple(below), next_file(), ranking, sort or ranking
+    )
 
 
 @cache

@@ -390,7 +390,18 @@ def test_nonzero_numbers_and_names_have_links() -> None:
         assert "link" not in [*shown.titles, *shown.to_csv().partition("\r\n")[0].split(",")]
 
 
-def test_only_a_ranking_can_be_sorted_and_has_bars_for_shares() -> None:
+def test_a_table_without_order_is_sorted_by_unformatted_numbers() -> None:
+    frame = pd.DataFrame({"system": ["a", "b", "c"], "calls": [1200, 9, 30], "p": [0.2, 1e-9, NAN]})
+    page = show(frame, "c", rows="system", sort=True)._repr_html_()
+    assert page.count("cradle-sortable") == 1
+    assert "cradle-bar" not in page
+    assert re.findall('data-value="([^"]+)"', page) == ["1200.0", "0.2", "9.0", "1e-09", "30.0"]
+    long = frame.melt("system", var_name="score")
+    chosen = show(long, "c", rows="system", columns="score", choose="score", sort=True)
+    assert chosen._repr_html_().count("cradle-sortable") == 2
+
+
+def test_only_a_ranking_has_bars_for_shares_and_is_always_sorted() -> None:
     frame = pd.DataFrame({"system": ["a", "b", "c"], "score": "x"})
     frame = frame.assign(value=[1 / 3, -0.5, NAN], low=[0.2, -0.6, NAN], high=[0.4, 0.1, NAN])
     plain, ranking = (show(frame, "c", **LAYOUT | best) for best in ({"best": None}, {}))
