@@ -226,6 +226,16 @@ def differing(here: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, tu
     return {name: pair for name, pair in pairs.items() if canonical(pair[0]) != canonical(pair[1])}
 
 
+def with_prompt_names(
+    differences: Mapping[str, tuple[Any, Any]], here: str, there: str
+) -> dict[str, tuple[Any, Any]]:
+    """Replaces the checksums of two prompts by their names, if these differ."""
+    if here == there or "prompt_hash" not in differences:
+        return dict(differences)
+    names = ("prompt" if name == "prompt_hash" else name for name in differences)
+    return dict(zip(names, differences.values(), strict=True)) | {"prompt": (here, there)}
+
+
 def describe(differences: Mapping[str, tuple[Any, Any]]) -> str:
     """Describes settings that differ: ``temperature is 0.7 here and not set there``."""
 

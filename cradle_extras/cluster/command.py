@@ -20,7 +20,7 @@ from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import Progress
 from cradle_lib.detection.runs.consent import require_consent
 from cradle_lib.detection.runs.costs import prompt_sizes
-from cradle_lib.detection.runs.journal import journal_files
+from cradle_lib.detection.runs.journal import journal_files, shard_path
 from cradle_lib.detection.runs.matching import run_path
 from cradle_lib.detection.runs.selection import choose_dialogues
 from cradle_lib.detection.runs.shards import join
@@ -61,12 +61,9 @@ def cluster(
     settings = opt.run_settings(given["model"], given["given"])
     corpus = load_corpus(given["corpus"], given["split"])
     chosen = choose_dialogues(corpus, settings.limit, given["sample"])
-    journal = given["folder"]
-    if journal.suffix != ".jsonl":
-        notice = settings.options.notice
-        journal = run_path(settings.model, corpus, settings.history, None, journal, notice)
-    names = [f"{journal.stem}.shard-{index}-of-{shards}.jsonl" for index in range(shards)]
-    files = [journal.with_name(name) for name in names]
+    folder, notice = given["folder"], settings.options.notice
+    journal = run_path(settings.model, corpus, settings.history, None, folder, notice)
+    files = [shard_path(journal, f"{index}/{shards}") for index in range(shards)]
     _require_free(journal, files)
     folder = journal.absolute().with_name(f".{journal.stem}.cluster")
     machines = _open_cluster(kind, sbatch or (), folder)

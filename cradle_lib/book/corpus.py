@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from cradle_lib import paths
+from cradle_lib.detection.baselines.tfidf import TRAIN
 from cradle_lib.errors import BookError
 
 VARIABLE: Final = "CRADLE_CORPUS"
-# The corpus that baselines learn from; see `train_split` in `detection/baselines/tfidf.py`.
-TRAIN: Final = "CRADLE_TRAIN"
 # If 1, the site includes the text of dialogues, for use on the local machine only.
 TEXT: Final = "CRADLE_TEXT"
 # As in `load_corpus`, which does not return the paths of its files.

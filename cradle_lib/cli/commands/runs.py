@@ -50,10 +50,8 @@ def infer(
     """
     settings = opt.run_settings(model, given)
     loaded = load_corpus(corpus, split)
-    journal = folder
-    if journal.suffix != ".jsonl":
-        notice = settings.options.notice
-        journal = run_path(settings.model, loaded, settings.history, shard, folder, notice)
+    notice = settings.options.notice
+    journal = run_path(settings.model, loaded, settings.history, shard, folder, notice)
     with RunBar(settings.model.name, "turns", yes=yes) as bar:
         options = replace(settings.options, progress=bar.show, consent=bar.agree, max_cost=max_cost)
         try:

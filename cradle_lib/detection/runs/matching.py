@@ -30,14 +30,23 @@ from cradle_lib.detection.runs.journal import (
 )
 from cradle_lib.errors import JournalError
 from cradle_lib.prompts import load_template
-from cradle_lib.record import VERSIONED, History, Record, canonical, describe, differing
+from cradle_lib.record import (
+    VERSIONED,
+    History,
+    Record,
+    canonical,
+    describe,
+    differing,
+    with_prompt_names,
+)
 
-Differences = dict[str, tuple[Any, Any]]
 # Settings that the engine may find only when it starts.
 _FOUND_LATER: Final = frozenset({"revision", "code", "tokenizer", "date"})
 
 
-def other_settings(model: Model, corpus: Corpus, history: History, record: Record) -> Differences:
+def other_settings(
+    model: Model, corpus: Corpus, history: History, record: Record
+) -> dict[str, tuple[Any, Any]]:
     """Finds the settings in which a stored run differs from a question.
 
     Args:
@@ -62,9 +71,7 @@ def other_settings(model: Model, corpus: Corpus, history: History, record: Recor
     if model.kind == "baseline" and same_name:
         later.add("prompt_hash")
     found = {name: pair for name, pair in differing(asked, stored).items() if name not in later}
-    if "prompt_hash" in found and not same_name:
-        found = {"prompt": (model.prompt, record.prompt)} | found
-        del found["prompt_hash"]
+    found = with_prompt_names(found, model.prompt, record.prompt)
     if found or model.kind == "baseline":
         return found
     # Compared last, because the checksum of large weights takes time.
@@ -116,7 +123,8 @@ def run_path(
         corpus: The corpus.
         history: The labels that the history shows.
         shard: ``i/n``, if the run is one of several parts.
-        out: Folder for runs; by default :data:`.paths.RUNS`.
+        out: Folder for runs, by default :data:`.paths.RUNS`; or the path of the journal, which is
+            returned unchanged, if it ends with ``.jsonl``.
         notice: Called with a sentence if the plain name belongs to a run with other settings.
         on_any_change: Whether a run also gets a new journal if only the weights, the code or the
             text of the prompt have changed. Otherwise the earlier journal is chosen, and opening it
@@ -129,8 +137,10 @@ def run_path(
         RegistryError: If the model's prompt does not exist.
     """
     out = paths.RUNS if out is None else out
+    if out.suffix == ".jsonl":
+        return out
     plain = journal_path(model, corpus, history, out=out)
-    taken: Differences = {}
+    taken: dict[str, tuple[Any, Any]] = {}
     changed: Path | None = None
     for path in journals_of(model, corpus, history, out):
         # Opening the journal reports that it is damaged.

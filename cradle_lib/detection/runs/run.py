@@ -96,11 +96,8 @@ def run(
     """
     chosen = choose_dialogues(corpus, limit, sample, shard)
     template = load_template(model.prompt)
-    out = Path(out)
     options = options or Options()
-    path = out
-    if path.suffix != ".jsonl":
-        path = run_path(model, corpus, history, shard, out, options.notice)
+    path = run_path(model, corpus, history, shard, Path(out), options.notice)
     task = Task(
         record={
             "prompt": model.prompt,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from cradle_lib.detection.runs.predictions import Predictions
-from cradle_lib.record import Record, differing
+from cradle_lib.record import Record, differing, with_prompt_names
 
 # Values that may be part of a name.
 _SHORT: Final = re.compile(r"[\w .:/+-]{1,40}")
@@ -40,10 +40,8 @@ def with_distinct_names(runs: Sequence[Predictions]) -> list[Predictions]:
 def _distinctions(record: Record, first: Record) -> list[str]:
     """Lists what distinguishes a run from another one of the same name, for its own name."""
     differences = differing(record.flat_settings, first.flat_settings)
+    differences = with_prompt_names(differences, record.prompt, first.prompt)
     differences.pop("corpus", None)
-    if "prompt_hash" in differences and record.prompt != first.prompt:
-        differences["prompt"] = (record.prompt, first.prompt)
-        del differences["prompt_hash"]
     if "model" in differences:
         return [record.model]
     parts = []
