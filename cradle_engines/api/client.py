@@ -1,9 +1,11 @@
 """Base of the API engines: the connection to a service, a single call, and the run.
 
-The SDKs' own retries are disabled (``max_retries=0``): they repeat calls that can't succeed, wait
-as long as a server asks, and have a timeout for each read instead of the whole call. Here every
-call has a total timeout, and :mod:`.dispatch` handles retries. Each answer is written before the
-next question of its dialogue is asked. Ctrl-C keeps the answers of the calls in flight.
+The SDKs' own retries are disabled (``max_retries=0``): they repeat calls that can't succeed, such
+as those of an account without credit, and have a timeout for each read instead of the whole call.
+If a server asks for a wait, Anthropic's SDK waits for any time, and OpenAI's gives up after two
+minutes. Here every call has a total timeout, and :mod:`.dispatch` handles retries. Each answer is
+written before the next question of its dialogue is asked. Ctrl-C keeps the answers of the calls in
+flight.
 
 Requests are sent with the SDK's own ``post``, and replies are read as plain JSON, because the typed
 methods lack some parameters of services, and turn an unexpected reply into objects with missing
