@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 from functools import cached_property
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ from cradle_lib.labels import LABELS, NONE
 # Placeholders, to find the text that the template writes after a question and an answer.
 _QUESTION: Final = "QUESTION"
 _ANSWER: Final = "ANSWER"
+# Held while Transformers' clock is replaced, which is the same for all threads.
+_CLOCK: Final = Lock()
 
 
 def asks_for_date(tokenizer: Any) -> bool:
@@ -48,13 +51,16 @@ class Chat:
         """
         from transformers.utils import chat_template_utils
 
-        # The clock can't be passed as a template variable, because Transformers accepts only data.
-        real, now = chat_template_utils.datetime, datetime.fromisoformat(self._day)
-        chat_template_utils.datetime = SimpleNamespace(now=lambda: now)
-        try:
-            return self._tokenizer.apply_chat_template(chats, **more, **self._switches)
-        finally:
-            chat_template_utils.datetime = real
+        # `strftime_now` reads the clock of this module. It can't be passed as a template variable,
+        # because Transformers accepts only data, and a tokenizer has no other setting for it.
+        now = datetime.fromisoformat(self._day)
+        with _CLOCK:
+            real = chat_template_utils.datetime
+            chat_template_utils.datetime = SimpleNamespace(now=lambda: now)
+            try:
+                return self._tokenizer.apply_chat_template(chats, **more, **self._switches)
+            finally:
+                chat_template_utils.datetime = real
 
     def messages(self, *texts: str) -> list[dict[str, Any]]:
         """Makes the messages of a question, and optionally its answer, in the template's format.

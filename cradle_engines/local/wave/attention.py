@@ -47,6 +47,9 @@ _FAR: Final = 1 << 22
 # On a GPU, dialogues with at most this many new tokens share one attention call, because a call
 # costs more than the padding. On a CPU the padding costs more.
 _FEW: Final = 8
+#: PyTorch's attention on a CPU. No public function gives the log-sum-exp, which this operator also
+#: returns. It is private, so a version of PyTorch may lack it: then the same is computed in steps.
+FLASH: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
 #: The result of attention, shape (..., heads, tokens, size), and the log-sum-exp of its scores in
 #: float32, shape (..., heads, tokens).
@@ -320,10 +323,8 @@ def attend(query: Tensor, key: Tensor, value: Tensor, scale: float, bias: Tensor
     batch, heads, tokens, size = query.shape
     # Query heads that share a key head become rows.
     folded = query.reshape(batch, key.shape[1], -1, size)
-    if query.device.type == "cpu" and size == value.shape[-1]:
-        out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-            folded, key, value, 0.0, False, attn_mask=bias, scale=scale
-        )
+    if FLASH is not None and query.device.type == "cpu" and size == value.shape[-1]:
+        out, lse = FLASH(folded, key, value, 0.0, False, attn_mask=bias, scale=scale)
     else:
         scores = torch.matmul(folded, key.transpose(-1, -2)).float() * scale
         scores = scores if bias is None else scores + bias

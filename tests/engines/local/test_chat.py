@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -13,6 +16,7 @@ import torch
 from transformers import AutoTokenizer, Llama4Config, Llama4ForConditionalGeneration
 from transformers.utils import chat_template_utils
 
+from cradle_engines.local.chat import Chat
 from cradle_engines.local.local_engine import Local
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Session, read_journal
@@ -211,3 +215,26 @@ def test_shards_of_a_run_have_the_same_date(
     second = run(make_model(dated), corpus, out=tmp_path, shard="1/2")
     assert all(prompt.startswith("Current date: 2031-03-03") for prompt in prompts)
     assert join([first, second], tmp_path / "whole.jsonl", corpus).decoding["date"] == "2031-03-03"
+
+
+def test_prompts_rendered_in_two_threads_have_their_own_dates(
+    dated: Path,
+) -> None:
+    (dated / "chat_template.jinja").write_text(PRINTING["gpt-oss"][0] + CHAT)
+    clock = chat_template_utils.datetime
+    tokenizer = AutoTokenizer.from_pretrained(dated)
+    days = ["2030-01-02", "2031-03-04"]
+
+    def render(day: str) -> set[str]:
+        chat = Chat(tokenizer, {}, day)
+        texts = (chat.render(chat.messages("Hi"), tokenize=False) for _ in range(200))
+        return {re.findall("[0-9-]{10}", text)[0] for text in texts}
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            assert list(pool.map(render, days)) == [{day} for day in days]
+    finally:
+        sys.setswitchinterval(interval)
+    assert chat_template_utils.datetime is clock

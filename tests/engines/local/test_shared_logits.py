@@ -51,13 +51,23 @@ def assert_same(found: torch.Tensor, expected: torch.Tensor) -> None:
     assert scale > 1
 
 
-# On a GPU, dialogues with up to eight new tokens attend in one call.
+# On a GPU, dialogues with up to eight new tokens attend in one call, without PyTorch's operator for
+# the CPU.
 @pytest.mark.parametrize(
-    ("family", "few"), [*((family, 0) for family in EXACT), ("llama", 8), ("gpt-oss", 8)]
+    ("family", "few", "flash"),
+    [
+        *((family, 0, attention.FLASH) for family in EXACT),
+        *((family, few, None) for family in ("llama", "gpt-oss") for few in (0, 8)),
+    ],
 )
 def test_shared_attention_gives_the_logits_of_a_plain_forward_pass(
-    family: str, few: int, families: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    family: str,
+    few: int,
+    flash: object,
+    families: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(attention, "FLASH", flash)
     how = "eager" if family == "gpt-oss" else "sdpa"
     lm, oracle = (
         AutoModelForCausalLM.from_pretrained(families[family], attn_implementation=how).eval()
