@@ -344,28 +344,34 @@ def make_engine(model: Model, corpus: Corpus, options: Options) -> Engine:
     return find_engine(model.engine).create(model, corpus, options)
 
 
-@cache
 def find_engine(name: str) -> type[Engine]:
     """Loads the class of an engine by the name of its entry point, such as ``wave``.
 
     Raises:
         RegistryError: If no installed package has such an entry point, or it can't be loaded.
     """
-    entry = _installed().get(name)
+    installed = _installed(tuple(sys.path))
+    entry = installed.get(name)
     if entry is None:
         raise RegistryError(
-            f"no engine {name!r}; there are: {', '.join(sorted(_installed()))}. "
+            f"no engine {name!r}; there are: {', '.join(sorted(installed))}. "
             "After adding an entry point, install its package again."
         )
     try:
-        engine: type[Engine] = entry.load()
+        return _loaded(entry)
     except Exception as error:  # Code of another package may raise any exception.
         raise RegistryError(
             f"engine {name!r} ({entry.value}) can't be loaded: {error}. Fix or remove its package"
         ) from error
-    return engine
 
 
 @cache
-def _installed() -> dict[str, EntryPoint]:
+def _loaded(entry: EntryPoint) -> type[Engine]:
+    engine: type[Engine] = entry.load()
+    return engine
+
+
+# Cached, because it reads the metadata of every package on the import path.
+@cache
+def _installed(path: tuple[str, ...]) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group="cradle.engines")}

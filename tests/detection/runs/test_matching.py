@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,8 +12,7 @@ from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Answer, Model, Options, Prompt, read_journal, resolve, run_model
-from cradle_lib.detection.models import engine as engine_module
-from cradle_lib.detection.models.engine import Sequential, find_engine
+from cradle_lib.detection.models.engine import Sequential
 from cradle_lib.detection.models.model import Decoding
 from cradle_lib.detection.runs.find_runs import load_run, stored_runs
 from cradle_lib.detection.runs.run import run
@@ -24,6 +21,7 @@ from cradle_lib.labels import format_mask
 from cradle_lib.record import canonical
 
 from ...cli.in_process import invoke
+from ..installed_engines import install_engines
 
 SHIPPED = "smollm2-135m"
 
@@ -56,18 +54,11 @@ def expected(text: str) -> str:
 
 
 @pytest.fixture
-def echo(monkeypatch: pytest.MonkeyPatch) -> Iterator[Model]:
-    points = {
-        name: EntryPoint(name, f"{__name__}:{kind}", "cradle.engines")
-        for name, kind in (("echo", "Echo"), ("other", "Other"))
-    }
-    points |= engine_module._installed()
-    monkeypatch.setattr(engine_module, "_installed", lambda: points)
+def echo(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Model:
+    install_engines(tmp_path_factory.mktemp("others"), monkeypatch, Echo, Other)
     monkeypatch.setattr(Echo, "asked", [])
-    find_engine.cache_clear()
     fields = {"name": "Mine", "group": "open", "engine": "echo", "decoding": {"max_new_tokens": 8}}
-    yield Model.model_validate({"id": "mine", "weights": "w", **fields})
-    find_engine.cache_clear()
+    return Model.model_validate({"id": "mine", "weights": "w", **fields})
 
 
 OTHER_SETTINGS: list[dict[str, Any]] = [

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, Self
@@ -14,13 +13,13 @@ import pytest
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Model, Options, Outcome, Prediction, Prompt, read_journal
-from cradle_lib.detection.models import engine as engine_module
-from cradle_lib.detection.models.engine import Emit, Engine, Questions, Sequential, find_engine
+from cradle_lib.detection.models.engine import Emit, Engine, Questions, Sequential
 from cradle_lib.detection.runs.journal import read_answers
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError
 
 from ..dialogues import make_corpus
+from ..installed_engines import install_engines
 
 PRICES = {"input": 2.0, "output": 5.0, "date": "2026-01-01", "source": "https://prices.example"}
 
@@ -111,19 +110,10 @@ ENGINES = {kind.__name__.lower(): kind for kind in (OneByOne, Losing, Threads, B
 
 
 @pytest.fixture(autouse=True)
-def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The engines of this module as entry points."""
-    points = {
-        kind.__name__.lower(): EntryPoint(
-            kind.__name__.lower(), f"{__name__}:{kind.__name__}", "cradle.engines"
-        )
-        for kind in (*ENGINES.values(), Idle)
-    }
-    monkeypatch.setattr(engine_module, "_installed", lambda: points)
+def installed(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The engines of this module as those of an installed package."""
+    install_engines(tmp_path_factory.mktemp("others"), monkeypatch, *ENGINES.values(), Idle)
     monkeypatch.setattr(Service, "bill", [])
-    find_engine.cache_clear()
-    yield
-    find_engine.cache_clear()
 
 
 def priced(engine: str) -> Model:

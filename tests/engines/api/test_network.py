@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cradle_engines.api.certificates import tls_context
 from cradle_lib.detection import Options, Outcome
 from cradle_lib.detection.models.addresses import find_proxy, host_of, proxy_of
 from cradle_lib.detection.models.model import Model
@@ -122,4 +123,5 @@ def test_certificates_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("SSL_CERT_FILE", certifi.where())
     # If both are set, httpx2 uses SSL_CERT_FILE.
     monkeypatch.setenv("SSL_CERT_DIR", "/missing")
-    make_remote(remote_model("openai", "https://service.example"))
+    context = tls_context("https://service.example", None)
+    assert len(context.get_ca_certs()) == certifi.contents().count("BEGIN CERTIFICATE")

@@ -15,6 +15,7 @@ from transformers import AutoTokenizer, LlamaForCausalLM
 
 from cradle_engines.local.local_engine import Local
 from cradle_engines.local.wave import runner
+from cradle_engines.local.wave.attention import BatchLayout
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal
@@ -179,24 +180,30 @@ def test_after_out_of_memory_the_batch_is_halved_and_no_answer_is_lost(
 ) -> None:
     model = make_model(families["llama"], engine="wave")
     usual = outcomes_of(run(model, ragged, out=tmp_path / "usual"))
-    sizes: list[int] = []
-    forward = runner.Runner._forward
+    # The largest numbers of dialogues in a pass, between the times at which memory ran out.
+    largest = [0]
+    passes = 0
+    forward = runner.forward
 
-    def scarce(self: Any, *arguments: Any) -> torch.Tensor:
-        sizes.append(self._size)
-        if self._size > 1 and sizes.count(self._size) > 6:
+    def scarce(lm: Any, store: Any, layout: BatchLayout, *arguments: Any) -> torch.Tensor:
+        nonlocal passes
+        passes += 1
+        largest[-1] = max(largest[-1], len(layout.pieces))
+        if len(layout.pieces) > 1 and passes > 6:
+            largest.append(0)
+            passes = 0
             raise torch.OutOfMemoryError("out of memory")
-        return forward(self, *arguments)
+        return forward(lm, store, layout, *arguments)
 
-    monkeypatch.setattr(runner.Runner, "_forward", scarce)
+    monkeypatch.setattr(runner, "forward", scarce)
     path = run(model, ragged, out=tmp_path / "scarce", options=Options(batch=4))
     assert outcomes_of(path) == usual
-    assert [size for size in (4, 2, 1) if size in sizes] == [4, 2, 1]
+    assert largest == [4, 2, 1]
 
     def empty(*_: Any) -> torch.Tensor:
         raise torch.OutOfMemoryError("none at all")
 
-    monkeypatch.setattr(runner.Runner, "_forward", empty)
+    monkeypatch.setattr(runner, "forward", empty)
     with pytest.raises(EngineError, match="memory ran out with one dialogue at a time"):
         run(model, ragged, out=tmp_path / "none", options=Options(batch=4))
 
