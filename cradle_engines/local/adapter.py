@@ -16,13 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from cradle_engines.local.revision import (
-    WEIGHTS,
-    base_pin,
-    find_adapter,
-    hub_commit,
-    is_commit,
-)
+from cradle_engines.local.revision import WEIGHTS, base_pin, hub_commit, is_commit
 from cradle_lib import paths
 from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import EngineError
@@ -49,27 +43,21 @@ class _KindError(ValueError):
     """An adapter can't be used with any base."""
 
 
-def tokenizer_in_use(model: Model) -> str | None:
+def tokenizer_in_use(folder: Path) -> str | None:
     """Names the parts that a model takes from its adapter's folder: tokenizer, chat template.
 
     ``None`` if it takes neither.
-
-    Raises:
-        EngineError: If the adapter is missing or damaged.
     """
-    folder = find_adapter(model)
-    if folder is None:
-        return None
     parts = ["tokenizer"] * _has_vocabulary(folder)
     parts += ["chat template"] * (folder / _TEMPLATE).is_file()
     return f"the adapter's {' and '.join(parts)}" if parts else None
 
 
-def adapter_tokenizer(model: Model, folder: Path, base: Any, notice: Callable[[str], None]) -> Any:
+def adapter_tokenizer(name: str, folder: Path, base: Any, notice: Callable[[str], None]) -> Any:
     """Gives the tokenizer of a model with an adapter: the adapter's, or else the base's.
 
     Args:
-        model: The model.
+        name: Name of the model, for messages.
         folder: The folder of its adapter.
         base: The tokenizer of its base; its chat template is replaced if the folder has one.
         notice: Called with a sentence if the two differ.
@@ -86,16 +74,16 @@ def adapter_tokenizer(model: Model, folder: Path, base: Any, notice: Callable[[s
         except Exception as error:
             reason = " ".join(str(error).split())[:200]
             raise EngineError(
-                f"{model.name}: the tokenizer of the adapter {paths.shown(folder)} can't be read "
+                f"{name}: the tokenizer of the adapter {paths.shown(folder)} can't be read "
                 f"({reason}). Save it again, or remove its files to use the base's."
             ) from error
     if (folder / _TEMPLATE).is_file():
         own.chat_template = (folder / _TEMPLATE).read_text(encoding="utf-8")
     own.chat_template = own.chat_template or template
     differences = [
-        f"its {name} is {getattr(own, name)!r}, not {getattr(base, name)!r}"
-        for name in ("bos_token", "eos_token", "pad_token", "unk_token")
-        if getattr(own, name) != getattr(base, name)
+        f"its {token} is {getattr(own, token)!r}, not {getattr(base, token)!r}"
+        for token in ("bos_token", "eos_token", "pad_token", "unk_token")
+        if getattr(own, token) != getattr(base, token)
     ]
     if own.get_vocab() != base.get_vocab():
         differences.append(f"it has other tokens ({len(own):,}, not {len(base):,})")
@@ -103,7 +91,7 @@ def adapter_tokenizer(model: Model, folder: Path, base: Any, notice: Callable[[s
         differences.append("it has another chat template")
     if differences:
         notice(
-            f"{model.name} uses the tokenizer and chat template saved with its adapter, which "
+            f"{name} uses the tokenizer and chat template saved with its adapter, which "
             f"differ from the base's: {'; '.join(differences)}."
         )
     return own

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,20 +53,21 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
 
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        with _source(model) as (source, at_commit, warned):
-            base_tokenizer = tokenizer = _base_tokenizer(model, source, at_commit)
-            lm = _from_pretrained(model, source, at_commit, options.device_map)
+        with _source(model) as source:
+            base_tokenizer = tokenizer = _base_tokenizer(source)
+            dtype = (model.decoding and model.decoding.dtype) or "auto"
+            lm = _from_pretrained(source, dtype, options.device_map)
             lm = lm if options.device_map else lm.to(device)
-            _require_causal(model, source, lm, base_tokenizer)
+            _require_causal(source, lm, base_tokenizer)
             if (folder := find_adapter(model)) is not None:
-                tokenizer = adapter_tokenizer(model, folder, base_tokenizer, options.notice)
+                tokenizer = adapter_tokenizer(model.name, folder, base_tokenizer, options.notice)
                 lm = apply_adapter(lm, model, folder, tokenizer, base_tokenizer, options.notice)
     except torch.OutOfMemoryError as error:
         raise EngineError(
             f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "
             "--set device_map=auto spreads it over several GPUs."
         ) from error
-    for sentence in dict.fromkeys(warned):
+    for sentence in dict.fromkeys(source.warned):
         if _REPORT not in sentence:
             options.notice(f"{model.name}: Transformers warns: {sentence[:300]}")
     return lm.eval(), tokenizer
@@ -77,12 +79,12 @@ def load_tokenizer(model: Model) -> Any:
     Raises:
         EngineError: If it can't be read or reached.
     """
-    with _source(model) as (source, at_commit, _):
-        tokenizer = _base_tokenizer(model, source, at_commit)
+    with _source(model) as source:
+        tokenizer = _base_tokenizer(source)
         folder = find_adapter(model)
         if folder is None:
             return tokenizer
-        return adapter_tokenizer(model, folder, tokenizer, lambda _: None)
+        return adapter_tokenizer(model.name, folder, tokenizer, lambda _: None)
 
 
 def load_generation_config(model: Model) -> Any:
@@ -93,56 +95,81 @@ def load_generation_config(model: Model) -> Any:
     """
     from transformers import GenerationConfig
 
-    with _source(model) as (source, at_commit, _):
-        return GenerationConfig.from_pretrained(source, **at_commit)
+    with _source(model) as source:
+        return GenerationConfig.from_pretrained(source.place, **source.at_commit)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The base of a model.
+
+    Attributes:
+        name: Name of the model, for messages.
+        place: The folder or repository of the base.
+        at_commit: Its commit, as an argument of Transformers' functions; empty for a folder.
+        warned: Warnings of Transformers.
+    """
+
+    name: str
+    place: str
+    at_commit: dict[str, Any]
+    warned: list[str]
+
+    def not_causal(self, problem: str) -> EngineError:
+        """Makes the error for a checkpoint of another kind."""
+        return EngineError(
+            f"{self.name}: {self.place} is not a causal language model: {problem}. Use a "
+            "checkpoint that generates text from left to right."
+        )
+
+    def incomplete(self, problem: str) -> EngineError:
+        """Makes the error for missing, unexpected or damaged tensors."""
+        return EngineError(
+            f"the weights of {self.name} ({self.place}) are damaged or incomplete: {problem}"
+        )
 
 
 @contextmanager
-def _source(model: Model) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
-    """Gives the folder or repository of a model's base, its commit as an argument, and warnings.
+def _source(model: Model) -> Iterator[_Source]:
+    """Gives the base of a model.
 
     Any exception of Transformers and its dependencies in the block becomes an :class:`EngineError`,
-    except for running out of memory. Their output is silenced; warnings are added to the list.
+    except for running out of memory. Their output is silenced; warnings are collected.
 
     Raises:
         EngineError: If the weights can't be found, read or loaded.
     """
     import torch
 
-    source, at_commit = model.base, {}
-    if source.startswith(PREFIX):
+    place, at_commit = model.base, {}
+    if place.startswith(PREFIX):
         require_packages("gguf", extra="local", model=model)
-        pin = embedded_pin(source)
+        pin = embedded_pin(place)
         if model.base_revision not in (None, pin):
             raise EngineError(
                 f"{model.name} pins {model.base_revision}, but the embedded weights are {pin}. "
                 "Pin these, or leave `revision` out."
             )
-        source = str(embedded_weights())
-    elif not Path(source).is_dir():
+        place = str(embedded_weights())
+    elif not Path(place).is_dir():
         at_commit = {"revision": hub_commit(model)}
     with quiet() as warned:
+        source = _Source(model.name, place, at_commit, warned)
         try:
-            yield source, at_commit, warned
+            yield source
         except IncompleteError as error:
-            raise _incomplete(model, source, str(error)) from None
+            raise source.incomplete(str(error)) from None
         except (EngineError, torch.OutOfMemoryError):
             raise
         except Exception as error:
             if found := _CONVERSION.search("\n".join(warned)):
                 problem = f"a tensor needed for {found[1]} is missing or has another shape"
                 hint = "Download or save it again."
-                raise _incomplete(model, source, f"{problem}. {hint}") from error
-            raise load_error(model, source, error) from error
+                raise source.incomplete(f"{problem}. {hint}") from error
+            raise load_error(model.name, place, error) from error
 
 
-def _incomplete(model: Model, source: str, problem: str) -> EngineError:
-    return EngineError(
-        f"the weights of {model.name} ({source}) are damaged or incomplete: {problem}"
-    )
-
-
-def _base_tokenizer(model: Model, source: str, at_commit: dict[str, Any]) -> Any:
+def _base_tokenizer(source: _Source) -> Any:
     """Loads the base's tokenizer.
 
     Raises:
@@ -152,17 +179,16 @@ def _base_tokenizer(model: Model, source: str, at_commit: dict[str, Any]) -> Any
     from transformers import AutoTokenizer
     from transformers.utils.peft_utils import find_adapter_config_file
 
-    if find_adapter_config_file(source, revision=at_commit.get("revision")) is not None:
+    place, at_commit = source.place, source.at_commit
+    if find_adapter_config_file(place, revision=at_commit.get("revision")) is not None:
         raise EngineError(
-            f"{model.name}: {source} is an adapter. Name its base and the adapter's folder: "
+            f"{source.name}: {place} is an adapter. Name its base and the adapter's folder: "
             "`weights: BASE + FOLDER`."
         )
-    return AutoTokenizer.from_pretrained(source, trust_remote_code=False, **at_commit)
+    return AutoTokenizer.from_pretrained(place, trust_remote_code=False, **at_commit)
 
 
-def _from_pretrained(
-    model: Model, source: str, at_commit: dict[str, str], device_map: str | None
-) -> Any:
+def _from_pretrained(source: _Source, dtype: str, device_map: str | None) -> Any:
     """Loads the weights.
 
     Raises:
@@ -174,22 +200,22 @@ def _from_pretrained(
     # A fixed seed, so that values that an architecture initializes are the same in each start.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        lm, info = _auto_class(model, source, at_commit).from_pretrained(
-            source,
-            dtype=(model.decoding and model.decoding.dtype) or "auto",
+        lm, info = _auto_class(source).from_pretrained(
+            source.place,
+            dtype=dtype,
             trust_remote_code=False,
             use_safetensors=True,
             output_loading_info=True,
             # Otherwise Transformers raises an error that does not name the tensors.
             ignore_mismatched_sizes=True,
-            **at_commit,
+            **source.at_commit,
             **spread,
         )
     require_all_tensors(lm, info)
     return lm
 
 
-def _auto_class(model: Model, source: str, at_commit: dict[str, str]) -> Any:
+def _auto_class(source: _Source) -> Any:
     """Finds the class of a checkpoint; multimodal models are loaded with all their parts.
 
     Raises:
@@ -201,7 +227,8 @@ def _auto_class(model: Model, source: str, at_commit: dict[str, str]) -> Any:
     from transformers.models.auto import modeling_auto as known
     from transformers.utils import cached_file
 
-    config = AutoConfig.from_pretrained(source, trust_remote_code=False, **at_commit)
+    place, at_commit = source.place, source.at_commit
+    config = AutoConfig.from_pretrained(place, trust_remote_code=False, **at_commit)
     names = config.architectures or []
     multimodal = known.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.get(config.model_type, "")
     causal = known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(config.model_type)
@@ -211,17 +238,17 @@ def _auto_class(model: Model, source: str, at_commit: dict[str, str]) -> Any:
     elif any(name == causal or name.endswith("ForCausalLM") for name in names):
         found = AutoModelForCausalLM
     else:
-        raise _not_causal(model, source, f"the `architectures` of its config.json name {named}")
-    if cached_file(source, _POOLING, _raise_exceptions_for_missing_entries=False, **at_commit):
-        raise _not_causal(model, source, f"it is an embedding model ({_POOLING})")
+        raise source.not_causal(f"the `architectures` of its config.json name {named}")
+    if cached_file(place, _POOLING, _raise_exceptions_for_missing_entries=False, **at_commit):
+        raise source.not_causal(f"it is an embedding model ({_POOLING})")
     for part in (config, config.get_text_config()):
-        for field, values in _NOT_CAUSAL.items():
-            if (value := getattr(part, field, None)) in values:
-                raise _not_causal(model, source, f"{named} with `{field}: {value}`")
+        for name, values in _NOT_CAUSAL.items():
+            if (value := getattr(part, name, None)) in values:
+                raise source.not_causal(f"{named} with `{name}: {value}`")
     return found
 
 
-def _require_causal(model: Model, source: str, lm: Any, tokenizer: Any) -> None:
+def _require_causal(source: _Source, lm: Any, tokenizer: Any) -> None:
     """Checks that the logits after a token do not depend on later tokens.
 
     Raises:
@@ -239,17 +266,9 @@ def _require_causal(model: Model, source: str, lm: Any, tokenizer: Any) -> None:
     except Exception as error:
         reason = short_reason(f"{type(error).__name__}: {error}")
         raise EngineError(
-            f"{model.name}: {source} can't compute a text of {2 * _TOKENS} tokens ({reason}). "
-            "Use a checkpoint that generates text."
+            f"{source.name}: {source.place} can't compute a text of {2 * _TOKENS} tokens "
+            f"({reason}). Use a checkpoint that generates text."
         ) from error
     # Numbers that overflow fail each question later.
     if one.isfinite().all() and not is_same(lm, one, two):
-        name = type(lm).__name__
-        raise _not_causal(model, source, f"the outputs of {name} depend on later tokens")
-
-
-def _not_causal(model: Model, source: str, problem: str) -> EngineError:
-    return EngineError(
-        f"{model.name}: {source} is not a causal language model: {problem}. Use a checkpoint that "
-        "generates text from left to right."
-    )
+        raise source.not_causal(f"the outputs of {type(lm).__name__} depend on later tokens")

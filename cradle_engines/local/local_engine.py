@@ -12,7 +12,7 @@ from cradle_engines.local.adapter import tokenizer_in_use
 from cradle_engines.local.chat import Chat, asks_for_date
 from cradle_engines.local.generation import checkpoint_settings, inherited_settings, listed
 from cradle_engines.local.load import load_generation_config, load_tokenizer, load_weights
-from cradle_engines.local.revision import known_pin, weights_pin
+from cradle_engines.local.revision import find_adapter, known_pin, weights_pin
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.models.dates import today
 from cradle_lib.detection.models.engine import Engine, Options, require_packages
@@ -34,12 +34,14 @@ class Local:
     """A loaded model.
 
     Attributes:
+        name: Name of the model, for messages.
         lm: The causal language model, in evaluation mode.
         tokenizer: Its tokenizer.
         decoding: Its decoding settings.
         shipped: The generation settings of its checkpoint, a ``GenerationConfig``.
     """
 
+    name: str
     lm: Any
     tokenizer: Any
     decoding: Decoding
@@ -251,7 +253,7 @@ def load_local(model: Model, options: Options) -> Local:
         )
     # Otherwise `generate` would also apply the checkpoint's own settings.
     shipped, lm.generation_config = lm.generation_config, GenerationConfig()
-    return Local(lm, tokenizer, decoding, shipped)
+    return Local(model.name, lm, tokenizer, decoding, shipped)
 
 
 class LocalEngine(Engine):
@@ -265,7 +267,8 @@ class LocalEngine(Engine):
         local: The model, if it is already loaded.
 
     Raises:
-        EngineError: If PyTorch or Transformers is not installed.
+        EngineError: If PyTorch or Transformers is not installed, or the adapter is missing or
+            damaged.
     """
 
     kind = "local"
@@ -288,7 +291,8 @@ class LocalEngine(Engine):
         wait_passively()
         self._model, self._options, self._loaded = model, options, local
         self._decoding = model.decoding or Decoding()
-        self.tokenizer = tokenizer_in_use(model)
+        adapter = find_adapter(model)
+        self.tokenizer = None if adapter is None else tokenizer_in_use(adapter)
 
     def checkpoint_decoding(self) -> dict[str, Any]:
         """Finds the checkpoint's own decoding settings, if the entry uses them.

@@ -106,7 +106,7 @@ def hub_commit(model: Model) -> str:
     try:
         return _resolved(weights, pinned or "main")
     except Exception as error:
-        raise load_error(model, weights, error) from error
+        raise load_error(model.name, weights, error) from error
 
 
 def is_commit(revision: str) -> bool:
@@ -177,7 +177,7 @@ def _digest_files(folder: Path, files: tuple[tuple[Path, int, int], ...]) -> str
     return f"sha256:{digest.hexdigest()}"
 
 
-def load_error(model: Model, source: str, error: Exception) -> EngineError:
+def load_error(name: str, source: str, error: Exception) -> EngineError:
     """Makes the error for weights that can't be loaded: the reason in one line, and what to do."""
     reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200].rstrip(" .:")
     remedy = (
@@ -185,6 +185,4 @@ def load_error(model: Model, source: str, error: Exception) -> EngineError:
         if Path(source).is_dir()
         else f"Check the name, or download them on another machine: `hf download {source}`."
     )
-    return EngineError(
-        f"the weights of {model.name} ({source}) can't be loaded: {reason}. {remedy}"
-    )
+    return EngineError(f"the weights of {name} ({source}) can't be loaded: {reason}. {remedy}")

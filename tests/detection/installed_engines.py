@@ -6,17 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from cradle_lib.detection import Engine
 
-
-def install_engines(folder: Path, monkeypatch: pytest.MonkeyPatch, *kinds: type[Engine]) -> None:
+def install_engines(folder: Path, monkeypatch: pytest.MonkeyPatch, **engines: str) -> None:
     """Adds a folder with a package's metadata to the import path.
 
-    The name of each engine is that of its class in lower case.
+    ``engines`` are the places of the classes, such as ``module:Class``, by name.
     """
     about = folder / "others-1.0.dist-info"
-    about.mkdir()
+    about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
-    lines = [f"{kind.__name__.lower()} = {kind.__module__}:{kind.__name__}" for kind in kinds]
+    lines = [f"{name} = {place}" for name, place in engines.items()]
     (about / "entry_points.txt").write_text("\n".join(["[cradle.engines]", *lines, ""]))
     monkeypatch.syspath_prepend(folder)

@@ -105,7 +105,7 @@ class Wave(LocalEngine):
         with torch.inference_mode():
             while waiting:
                 try:
-                    Runner(self._model, local, size, waiting, emit).run()
+                    Runner(local, size, waiting, emit).run()
                     return
                 except (torch.OutOfMemoryError, MemoryError) as error:
                     if size == 1:

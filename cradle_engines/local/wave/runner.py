@@ -29,7 +29,6 @@ from cradle_engines.local.wave.attention import (
     sharing,
 )
 from cradle_lib.detection.models.engine import Emit, Questions, failure
-from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.protocol.session import Prompt
 from cradle_lib.errors import EngineError
 
@@ -72,16 +71,14 @@ class SequenceState:
 class Runner:
     """Runs the forward passes for one batch size."""
 
-    def __init__(
-        self, model: Model, local: Local, size: int, waiting: deque[Questions], emit: Emit
-    ) -> None:
-        self._model, self._local, self._waiting, self._emit = model, local, waiting, emit
+    def __init__(self, local: Local, size: int, waiting: deque[Questions], emit: Emit) -> None:
+        self._local, self._waiting, self._emit = local, waiting, emit
         self._size, self._free = size, list(range(size))
         self._sequences: list[SequenceState] = []
         self._store = KeyValueStore(size)
         self._grammar: Grammar | None = None
         if local.decoding.mode == "constrained":
-            local.chat.require_no_open_thought(f"{model.name}: `mode: constrained`")
+            local.chat.require_no_open_thought(f"{local.name}: `mode: constrained`")
             self._grammar = Grammar(local.tokenizer, local.ends, local.decoding.none_bias or 0.0)
         grammar = self._grammar
         self._longest = grammar.longest if grammar is not None else local.decoding.max_new_tokens
@@ -155,7 +152,7 @@ class Runner:
         shared = len(self._prefix)
         if ids[:shared] != self._prefix:
             raise EngineError(
-                f"{self._model.name}: a prompt of {prompt.dialogue} does not start with the "
+                f"{self._local.name}: a prompt of {prompt.dialogue} does not start with the "
                 "tokens of the static part. Run this model with the reference engine."
             )
         if self._grammar is not None:

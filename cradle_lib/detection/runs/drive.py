@@ -9,7 +9,7 @@ from typing import Final
 
 from cradle_lib import paths
 from cradle_lib.detection.models.engine import KEPT, Engine, Options, Progress, Questions
-from cradle_lib.detection.models.model import Model
+from cradle_lib.detection.models.model import Prices
 from cradle_lib.detection.protocol.parsing import Outcome
 from cradle_lib.detection.protocol.session import Prediction
 from cradle_lib.detection.runs.costs import usage_of
@@ -23,28 +23,29 @@ _MAX_EXCEPTIONS: Final = 3
 
 def drive(
     engine: Engine,
-    model: Model,
     journal: Journal,
     sessions: Sequence[Questions],
     total: int,
     spending: Spending | None,
+    prices: Prices | None,
     options: Options,
 ) -> None:
     """Asks the remaining questions.
 
     Args:
         engine: The engine; it may emit answers from several threads.
-        model: The entry of the registry.
         journal: The open journal.
         sessions: The unfinished sessions.
         total: Number of all questions of the run.
         spending: The cost limit, if there is one.
+        prices: The prices of the model, if it has any.
         options: Execution settings; ``progress`` is called at the start and after each answer.
 
     Raises:
         EngineError: If the cost limit is reached, three questions in a row raise an exception, or
             the engine ends before all questions are answered. Errors of the engine pass through.
     """
+    name = journal.record.name
     waiting = {session.prompt.dialogue: session for session in sessions if session.prompt}
     left = {dialogue: session.remaining for dialogue, session in waiting.items()}
     stored = total - sum(left.values())
@@ -56,12 +57,12 @@ def drive(
         nonlocal now
         if journal.record_fallback(engine.fallback) and stored:
             options.notice(
-                f"{model.name}: {stored} questions were answered at an earlier start, without this "
+                f"{name}: {stored} questions were answered at an earlier start, without this "
                 "fallback. If that was with another version or machine, make the run again."
             )
         journal.append(prediction)
-        if model.prices is not None and (usage := usage_of(prediction)) is not None:
-            now = replace(now, spent=now.spent + usage.cost(model.prices))
+        if prices is not None and (usage := usage_of(prediction)) is not None:
+            now = replace(now, spent=now.spent + usage.cost(prices))
 
     def emit(prediction: Prediction) -> None:
         nonlocal now, exceptions
@@ -80,7 +81,7 @@ def drive(
             spending.charge(prediction, answered=True, more=now.done < now.total)
         if exceptions == _MAX_EXCEPTIONS:
             raise EngineError(
-                f"{model.name}: {exceptions} questions in a row raised an exception, the last one "
+                f"{name}: {exceptions} questions in a row raised an exception, the last one "
                 f"in dialogue {prediction.dialogue}, turn {prediction.turn}: {prediction.reason}. "
                 f"The answers so far are kept in {paths.shown(journal.path)}; correct the cause "
                 "and start the run again to go on."
@@ -92,7 +93,7 @@ def drive(
         if spending is not None:
             spending.charge(prediction, answered=False)
 
-    if model.prices is not None:
+    if prices is not None:
         # A call that may be charged is recorded in the journal, even if it is retried.
         engine.on_lost_call = record_lost_call
     options.progress(now)
@@ -108,6 +109,6 @@ def drive(
             break
         if now.done == before:
             raise EngineError(
-                f"{model.name}: engine {model.engine} ended, but {sum(left.values()):,} questions "
-                f"are open. {KEPT}"
+                f"{name}: engine {journal.record.engine} ended, but {sum(left.values()):,} "
+                f"questions are open. {KEPT}"
             )

@@ -33,7 +33,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from cradle_lib import paths, strict_json
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.protocol.parsing import Outcome, read_answer
 from cradle_lib.detection.protocol.session import Metadata, Prediction
 from cradle_lib.errors import CorpusError, JournalError, RegistryError
@@ -57,10 +56,15 @@ _OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "limited_by
 
 
 class Journal:
-    """A journal that is being written; made by :meth:`open`."""
+    """A journal that is being written; made by :meth:`open`.
+
+    Attributes:
+        path: The file.
+        record: The record of the run, as in the last header.
+    """
 
     def __init__(self, path: Path, file: FileIO, record: Record) -> None:
-        self.path, self._file, self._record = path, file, record
+        self.path, self.record, self._file = path, record, file
         self._synced = time.monotonic()
 
     @classmethod
@@ -116,10 +120,10 @@ class Journal:
         Returns:
             Whether it has.
         """
-        if reason == self._record.fallback:
+        if reason == self.record.fallback:
             return False
-        self._record = self._record.model_copy(update={"fallback": reason})
-        self._write(self._record)
+        self.record = self.record.model_copy(update={"fallback": reason})
+        self._write(self.record)
         return True
 
     def append(self, prediction: Prediction) -> None:
@@ -347,7 +351,7 @@ def _lock(path: Path) -> AbstractContextManager[FileLock]:
 
 
 def journal_path(
-    model: Model,
+    model: str,
     corpus: Corpus,
     history: History = "self",
     shard: str | None = None,
@@ -363,7 +367,7 @@ def journal_path(
     corpus file and refuses another one.
 
     Args:
-        model: An entry of the registry.
+        model: Its id.
         corpus: The corpus.
         history: The labels that the history shows; the paper's ``self`` is left out of the name.
         shard: ``i/n``, if the run is one of several parts.
@@ -373,7 +377,7 @@ def journal_path(
     Returns:
         The path, whether or not the journal exists.
     """
-    parts = [model.id] if checksum is None else [model.id, checksum]
+    parts = [model] if checksum is None else [model, checksum]
     if history != "self":
         parts.append(f"history-{history}")
     folder = (paths.RUNS if out is None else out) / corpus.name
@@ -387,10 +391,10 @@ def shard_path(path: Path, shard: str | None) -> Path:
     return path.with_name("{}.shard-{}-of-{}.jsonl".format(path.stem, *parse_shard(shard)))
 
 
-def journals_of(model: Model, corpus: Corpus, history: History, folder: Path) -> list[Path]:
-    """Lists the runs of a model with any settings, that with the plain name first."""
+def journals_of(model: str, corpus: Corpus, history: History, folder: Path) -> list[Path]:
+    """Lists the runs of a model id with any settings, that with the plain name first."""
     plain = journal_path(model, corpus, history, out=folder)
-    name = re.compile(re.escape(model.id) + _CHECKSUM + re.escape(plain.name[len(model.id) :]))
+    name = re.compile(re.escape(model) + _CHECKSUM + re.escape(plain.name[len(model) :]))
     return [path for path in list_journals(plain.parent) if name.fullmatch(path.name)]
 
 

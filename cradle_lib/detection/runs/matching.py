@@ -100,7 +100,7 @@ def matching_journals(
         JournalError: If a journal before the first match can't be read.
     """
     for folder in folders or (paths.SHIPPED_RUNS, paths.RUNS):
-        for path in journals_of(model, corpus, history, folder):
+        for path in journals_of(model.id, corpus, history, folder):
             record = read_record(journal_files(path)[0])
             if not other_settings(model, corpus, history, record):
                 yield path
@@ -139,10 +139,10 @@ def run_path(
     out = paths.RUNS if out is None else out
     if out.suffix == ".jsonl":
         return out
-    plain = journal_path(model, corpus, history, out=out)
+    plain = journal_path(model.id, corpus, history, out=out)
     taken: dict[str, tuple[Any, Any]] = {}
     changed: Path | None = None
-    for path in journals_of(model, corpus, history, out):
+    for path in journals_of(model.id, corpus, history, out):
         # Opening the journal reports that it is damaged.
         with suppress(JournalError):
             found = other_settings(model, corpus, history, read_record(journal_files(path)[0]))
@@ -161,7 +161,7 @@ def run_path(
         kind = find_engine(model.engine)
         asked |= {"revision": kind.pin(model, corpus), "code": code_of(kind)}
     checksum = hashlib.sha256(canonical(asked).encode()).hexdigest()[:CHECKSUM_DIGITS]
-    path = journal_path(model, corpus, history, out=out, checksum=checksum)
+    path = journal_path(model.id, corpus, history, out=out, checksum=checksum)
     notice(
         f"{paths.shown(plain)} is a run with other settings ({describe(taken)}), so this "
         f"run is written to {paths.shown(path)}."

@@ -42,7 +42,7 @@ def missing_run(
     for file in stored_with_any_settings(entry, corpus, history):
         differences = other_settings(entry, corpus, history, read_record(file))
         others.append(f"{describe(differences) or 'not all dialogues'} ({paths.shown(file)})")
-    wanted = paths.shown(journal_path(entry, corpus, history))
+    wanted = paths.shown(journal_path(entry.id, corpus, history))
     why = f"{wanted}: there is no run of {entry.name} over {corpus.name}"
     if others:
         why = f"no run of {entry.name} over {corpus.name} has the settings asked for: "
@@ -55,7 +55,7 @@ def stored_with_any_settings(
 ) -> Iterator[Path]:
     """Finds the first file of each run of a model over a corpus, whatever its settings."""
     for folder in (paths.SHIPPED_RUNS, paths.RUNS):
-        for path in journals_of(entry, corpus, history, folder):
+        for path in journals_of(entry.id, corpus, history, folder):
             yield journal_files(path)[0]
 
 

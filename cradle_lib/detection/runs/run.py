@@ -192,5 +192,5 @@ def ask(
         prompts = [size for (dialogue, _), size in sizes().items() if dialogue in sent]
         require_consent(model, f"{len(sent)} {task.texts}", prompts, options.consent)
     with Journal.open(path, record) as journal:
-        drive(engine, model, journal, sessions, task.total, spending, options)
+        drive(engine, journal, sessions, task.total, spending, model.prices, options)
     return record

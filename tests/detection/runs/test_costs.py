@@ -29,7 +29,7 @@ def write(model: str, corpus: Corpus, answers: list[Answer]) -> None:
         corpus=corpus.name,
         corpus_fingerprint=corpus.fingerprint,
     )
-    with Journal.open(journal_path(entry, corpus, out=paths.RUNS), record) as journal:
+    with Journal.open(journal_path(entry.id, corpus, out=paths.RUNS), record) as journal:
         session = Session(corpus.dialogues[0], template)
         for answer in answers:
             journal.append(session.answer(answer))

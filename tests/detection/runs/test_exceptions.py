@@ -13,13 +13,14 @@ import pytest
 
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Model, Options, Outcome, Progress, Prompt, read_journal
-from cradle_lib.detection.models.engine import Sequential, _installed, find_engine
+from cradle_lib.detection.models.engine import Sequential
 from cradle_lib.detection.runs import identity
 from cradle_lib.detection.runs import run as run_module
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError, JournalError
 
 from ..dialogues import make_corpus
+from ..installed_engines import install_engines
 
 Reply = Callable[[Prompt], Answer]
 
@@ -181,17 +182,10 @@ class Unstable(Sequential):
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Another package with an engine, with the metadata that pip would install."""
-    about = tmp_path / "site" / "unstable-1.0.dist-info"
-    about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: unstable\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[cradle.engines]\nunstable = unstable:Unstable\n")
-    (about.parent / "unstable.py").write_text(UNSTABLE)
-    monkeypatch.syspath_prepend(about.parent)
-    _installed.cache_clear()
+    install_engines(tmp_path / "site", monkeypatch, unstable="unstable:Unstable")
+    (tmp_path / "site" / "unstable.py").write_text(UNSTABLE)
     yield
     sys.modules.pop("unstable", None)
-    _installed.cache_clear()
-    find_engine.cache_clear()
 
 
 @pytest.mark.usefixtures("installed")

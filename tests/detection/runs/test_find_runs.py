@@ -150,7 +150,7 @@ def test_pages_never_run_local_models(
     monkeypatch.setattr(run_model_module, "run", lambda *_, **__: pytest.fail("a page ran a model"))
     with pytest.raises(NoRunError, match="no run of Own over"):
         run_model(local, forty)
-    journal = journal_path(local, forty)
+    journal = journal_path(local.id, forty)
     journal.parent.mkdir(parents=True)
     journal.write_bytes(b"".join(begun.read_bytes().splitlines(keepends=True)[:-1]))
     part = run_model(local, forty)

@@ -55,7 +55,8 @@ def expected(text: str) -> str:
 
 @pytest.fixture
 def echo(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Model:
-    install_engines(tmp_path_factory.mktemp("others"), monkeypatch, Echo, Other)
+    others = {"echo": f"{__name__}:Echo", "other": f"{__name__}:Other"}
+    install_engines(tmp_path_factory.mktemp("others"), monkeypatch, **others)
     monkeypatch.setattr(Echo, "asked", [])
     fields = {"name": "Mine", "group": "open", "engine": "echo", "decoding": {"max_new_tokens": 8}}
     return Model.model_validate({"id": "mine", "weights": "w", **fields})
@@ -110,6 +111,7 @@ def test_each_setting_gives_a_run_of_its_own_that_is_read_again(
         for settings, made_run in zip(reversed(questions), reversed(made), strict=True):
             again = run_model(echo, corpus, **settings)
             assert (again.answers, again.files) == (made_run.answers, made_run.files)
+            assert again.record.settings == made_run.record.settings
     assert len(Echo.asked) == asked
     for settings in ({"temperature": 0.8}, {"prompt": "append"}, {"history": "gold", "seed": 2}):
         with pytest.raises(NoRunError, match="A page runs no model"):

@@ -63,7 +63,7 @@ def test_predictions_of_a_run_are_aligned_to_the_user_turns(
     seen: list[Progress] = []
     # Paths may be strings.
     path = run(always_none, known, out=str(tmp_path), options=Options(progress=seen.append))
-    assert path == journal_path(always_none, known, out=tmp_path)
+    assert path == journal_path(always_none.id, known, out=tmp_path)
     predictions = load_predictions(str(path), known)
     confirm = BITS["confirm_SI_passive_ongoing"]
     np.testing.assert_array_equal(predictions.masks, [0, 0, confirm, 0, 0, 0])

@@ -112,7 +112,9 @@ ENGINES = {kind.__name__.lower(): kind for kind in (OneByOne, Losing, Threads, B
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The engines of this module as those of an installed package."""
-    install_engines(tmp_path_factory.mktemp("others"), monkeypatch, *ENGINES.values(), Idle)
+    kinds = (*ENGINES.values(), Idle)
+    places = {kind.__name__.lower(): f"{__name__}:{kind.__name__}" for kind in kinds}
+    install_engines(tmp_path_factory.mktemp("others"), monkeypatch, **places)
     monkeypatch.setattr(Service, "bill", [])
 
 

@@ -68,7 +68,7 @@ def test_a_commit_is_not_looked_up_and_a_folder_must_exist(tmp_path: Path) -> No
     assert hub_commit(of_hub(OLD)) == OLD
     with pytest.raises(EngineError, match=r"there is no folder .*gone"):
         hub_commit(of_hub(None, str(tmp_path / "gone")))
-    message = str(load_error(make_model(tmp_path), str(tmp_path), ValueError("one of: .")))
+    message = str(load_error("Tiny", str(tmp_path), ValueError("one of: .")))
     assert message.endswith(
         "loaded: one of. The folder needs config.json, safetensors and a tokenizer."
     )
