@@ -63,7 +63,9 @@ def test_a_corpus_with_unexpected_values_is_read_or_refused(corpus: Corpus, tmp_
     path = tmp_path / "mutant.json"
     for rng in cases("values"):
         path.write_bytes(as_json(altered(rows, rng)))
-        attempt(lambda: read_release(path).to_frame())
+        read = attempt(lambda: read_release(path))
+        if read is not None:
+            assert len(read.to_frame()) == len(list(read.turns))
 
 
 CHAT = {
@@ -150,4 +152,6 @@ def test_a_journal_with_unexpected_values_is_read_or_refused(
         path.write_bytes(b"".join(as_json(line) + b"\n" for line in mutant))
         read = attempt(lambda: load_predictions(path, corpus, partial=True))
         if read is not None:
-            read.to_frame()
+            frame = read.to_frame()
+            assert {*frame["dialogue"]} == {dialogue.id for dialogue in read.corpus}
+            assert {*frame["outcome"]} <= {*Outcome}
