@@ -22,7 +22,6 @@ from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.models.registry import load_registry, resolve
 from cradle_lib.detection.runs.journal import (
     joined_path,
-    journal_files,
     list_journals,
     read_record,
 )
@@ -172,7 +171,7 @@ def other_runs(corpus: Corpus, shown: Iterable[Predictions] = ()) -> list[Predic
     for path in list_journals(paths.RUNS / corpus.name):
         if path not in before and path.stem != paths.TEMPLATE_RUN:
             with leave_out():
-                if read_record(journal_files(path)[0]).history == "self":
+                if read_record(path).history == "self":
                     found.append(load_predictions(path, corpus, partial=True))
     return found
 
@@ -207,7 +206,7 @@ def dev_runs(runs: Sequence[Predictions], corpus: str) -> list[Predictions]:
         for folder in (paths.SHIPPED_RUNS, paths.RUNS):
             for path in list_journals(folder / dev.name):
                 with leave_out():
-                    journals.setdefault(read_record(journal_files(path)[0]).system, path)
+                    journals.setdefault(read_record(path).system, path)
         for run in runs:
             if any(run.choices) and run.record.system in journals:
                 with leave_out():

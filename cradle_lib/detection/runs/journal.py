@@ -176,12 +176,15 @@ def latest_answers(stored: Iterable[Prediction]) -> list[Prediction]:
 
 
 def read_record(path: Path) -> Record:
-    """Reads the first record of a journal, whose settings are those of the whole journal.
+    """Reads the first record of a run, in one journal or in shards.
+
+    Its settings are those of the whole run.
 
     Raises:
         JournalError: If the file does not exist, can't be read, or has no header.
     """
-    return parse_lines(_read_lines(path, 1)[:-1], path)[0]
+    first = journal_files(path)[0]
+    return parse_lines(_read_lines(first, 1)[:-1], first)[0]
 
 
 def all_failed(path: Path) -> bool:

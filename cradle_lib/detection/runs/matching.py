@@ -22,7 +22,6 @@ from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.runs.journal import (
     CHECKSUM_DIGITS,
     all_failed,
-    journal_files,
     journal_path,
     journals_of,
     read_record,
@@ -101,8 +100,7 @@ def matching_journals(
     """
     for folder in folders or (paths.SHIPPED_RUNS, paths.RUNS):
         for path in journals_of(model.id, corpus, history, folder):
-            record = read_record(journal_files(path)[0])
-            if not other_settings(model, corpus, history, record):
+            if not other_settings(model, corpus, history, read_record(path)):
                 yield path
 
 
@@ -145,7 +143,7 @@ def run_path(
     for path in journals_of(model.id, corpus, history, out):
         # Opening the journal reports that it is damaged.
         with suppress(JournalError):
-            found = other_settings(model, corpus, history, read_record(journal_files(path)[0]))
+            found = other_settings(model, corpus, history, read_record(path))
             if not found:
                 return shard_path(path, shard)
             if found.keys() <= VERSIONED:
