@@ -39,6 +39,8 @@ class Range(NamedTuple):
 Seed = Annotated[int, Range(0)]
 Positive = Annotated[int, Range(1)]
 Share = Annotated[float, Range(0, 1)]
+# From a millisecond to a day.
+Seconds = Annotated[float, Range(0.001, 86_400)]
 
 _UNIONS: Final = (typing.Union, UnionType)
 _LISTS: Final = (Sequence, Collection, Iterable)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Final, TypeVar, get_args
@@ -10,8 +9,9 @@ from typing import Annotated, Any, Final, TypeVar, get_args
 import typer
 
 from cradle_lib import detection, record, strict_yaml
+from cradle_lib.arguments import Positive, misfit, require_known
 from cradle_lib.cli.console import err
-from cradle_lib.errors import CradleError, RegistryError, ScoringError
+from cradle_lib.errors import RegistryError
 from cradle_lib.scoring.conventions import Conventions
 
 Model = Annotated[
@@ -56,10 +56,8 @@ Sample = Annotated[
     int | None, typer.Option(min=1, help="Only N dialogues, stratified by scenario and timing.")
 ]
 _Choice = TypeVar("_Choice", bound=str)
-# Settings of this machine: positive whole numbers, seconds, and text.
-_NUMBERS: Final = ("concurrency", "batch")
-_SECONDS: Final = ("deadline", "silence")
-_TEXTS: Final = ("device", "device_map")
+# Settings of this machine.
+_MACHINE: Final = ("concurrency", "batch", "deadline", "silence", "device", "device_map")
 
 
 @dataclass(frozen=True)
@@ -87,18 +85,16 @@ def run_settings(model: str, given: list[str] | None) -> RunSettings:
     """
     settings, options = split_settings(given)
     history = one_of(settings.pop("history", "self"), get_args(record.History), "history")
-    limit = _positive("limit", settings.pop("limit", None))
+    limit = settings.pop("limit", None)
+    if problem := misfit("limit", limit, Positive | None):
+        raise RegistryError(problem)
     return RunSettings(detection.resolve(model, **settings), history, limit, options)
 
 
 def split_settings(given: list[str] | None) -> tuple[dict[str, Any], detection.Options]:
     """Divides the settings of ``--set`` into those of the model and those of this machine."""
     settings = read_pairs(given, "--set")
-    machine: dict[str, Any] = {
-        name: _positive(name, settings.pop(name)) for name in _NUMBERS if name in settings
-    }
-    machine |= {name: _seconds(name, settings.pop(name)) for name in _SECONDS if name in settings}
-    machine |= {name: str(settings.pop(name)) for name in _TEXTS if name in settings}
+    machine = {name: settings.pop(name) for name in _MACHINE if name in settings}
     return settings, detection.Options(**machine, notice=err.print)
 
 
@@ -116,23 +112,11 @@ def read_pairs(given: list[str] | None, option: str) -> dict[str, Any]:
     return pairs
 
 
-def _positive(name: str, value: Any) -> int | None:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
-        return value
-    raise RegistryError(f"--set {name}={value}: expected a whole number from 1")
-
-
-def _seconds(name: str, value: Any) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
-        return float(value)
-    raise RegistryError(f"--set {name}={value}: expected a number of seconds above 0")
-
-
 def parse_conventions(given: list[str] | None) -> Conventions:
     """Reads ``name=value`` pairs into scoring conventions."""
     chosen, known = read_pairs(given, "--convention"), [field.name for field in fields(Conventions)]
-    if unknown := [name for name in chosen if name not in known]:
-        raise ScoringError(f"no convention {unknown[0]!r}. Give one of {', '.join(known)}.")
+    for name in chosen:
+        require_known("convention", name, known)
     return Conventions(**chosen)
 
 
@@ -140,9 +124,7 @@ def one_of(name: str, choices: Sequence[_Choice], kind: str) -> _Choice:
     """Checks that a name is one of the choices, and gives it.
 
     Raises:
-        CradleError: If it is not; the message lists the choices.
+        ArgumentError: If it is not; the message lists the choices.
     """
-    for choice in choices:
-        if name == choice:
-            return choice
-    raise CradleError(f"no {kind} {name!r}. Choose one of {', '.join(choices)}.")
+    require_known(kind, name, choices)
+    return choices[choices.index(name)]

@@ -161,7 +161,7 @@ def test_conventions_can_be_set_and_are_in_the_signature(
     assert "unparsed:exclude" in signature
     assert "empty:0" in signature
     for wrong, message in (
-        ("colour=red", "no convention 'colour'. Give one of empty_jaccard"),
+        ("colour=red", "no convention 'colour'. Choose one of empty_jaccard"),
         ("unparsed=maybe", "Choose one of miss, none, exclude"),
         ("zero_division=high", "between 0 and 1"),
     ):

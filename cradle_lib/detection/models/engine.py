@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Protocol, Self
 
 from cradle_lib import paths
-from cradle_lib.arguments import Positive, Range, check_fields
+from cradle_lib.arguments import Positive, Range, Seconds, check_fields
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.protocol.parsing import Outcome
 from cradle_lib.detection.protocol.session import Answer, Prediction, Prompt
@@ -111,8 +111,8 @@ class Options:
     device_map: str | None = None
     concurrency: Positive = 8
     batch: Positive | None = None
-    deadline: Annotated[float, Range(0)] | None = None
-    silence: Annotated[float, Range(0)] | None = None
+    deadline: Seconds | None = None
+    silence: Seconds | None = None
     notice: Callable[[str], None] = _print_error
     progress: Callable[[Progress], None] = lambda _: None
     consent: Consent | None = None
