@@ -40,4 +40,5 @@ from .scoring.analyses.timing import timing as timing
 from .scoring.compare import compare as compare
 from .scoring.conventions import Conventions as Conventions
 from .scoring.evaluate import evaluate as evaluate
+from .statistics.bootstrap import DRAWS as DRAWS
 from .statistics.proportions import interval_coverage as interval_coverage

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CONFIDENCE: Final = 0.95
+#: Bootstrap draws of dialogues for an interval, unless a caller says otherwise.
 DRAWS: Final = 10_000
 # With a larger share of undefined draws, the others do not give a 95 % interval.
 _UNDEFINED: Final = 0.05
