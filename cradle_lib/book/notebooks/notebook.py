@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cradle_lib.errors import BookError
 
@@ -21,21 +21,12 @@ _KINDS: Final = {kind: kind for kind in ("code", "markdown", "raw")}
 _HEADING: Final = re.compile(r"^# .*$", re.MULTILINE)
 
 
-class Cell(NamedTuple):
-    """One cell: ``code``, ``markdown`` or ``raw``, its text, tags, and attached images."""
-
-    kind: str
-    source: str
-    tags: tuple[str, ...]
-    attachments: dict[str, Any]
-
-
 @dataclass(frozen=True, slots=True)
 class Notebook:
-    """A notebook source: its path, and its cells in order."""
+    """A notebook source: its path, and its cells in order, as notebooks of format 4 have them."""
 
     path: Path
-    cells: tuple[Cell, ...]
+    cells: tuple[dict[str, Any], ...]
 
     @classmethod
     def read(cls, path: Path) -> Notebook:
@@ -46,16 +37,7 @@ class Notebook:
         """
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            cells = tuple(
-                Cell(
-                    kind=_KINDS[cell["cell_type"]],
-                    source="".join(cell["source"]),
-                    # Some programs write null for an empty list.
-                    tags=tuple(dict.fromkeys((cell.get("metadata") or {}).get("tags") or ())),
-                    attachments=cell.get("attachments") or {},
-                )
-                for cell in content["cells"]
-            )
+            cells = tuple(_read_cell(*numbered) for numbered in enumerate(content["cells"]))
         except FileNotFoundError:
             hint = "Restore it, or remove its entry from notebooks/pages.yml."
             raise BookError("there is no such notebook", path=path, hint=hint) from None
@@ -73,23 +55,34 @@ class Notebook:
         """Gives the cells as a notebook of nbformat, without outputs."""
         import nbformat
 
-        v4: Any = nbformat.v4
-        cells = []
-        for number, (kind, source, tags, attachments) in enumerate(self.cells):
-            new = getattr(v4, f"new_{kind}_cell")
-            images = {"attachments": attachments} if attachments else {}
-            metadata = {"tags": list(tags)}
-            cells.append(new(source, id=f"cell-{number}", metadata=metadata, **images))
-        return v4.new_notebook(cells=cells)
+        content = {"cells": [*self.cells], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+        return nbformat.from_dict(content)  # type: ignore[no-untyped-call]
 
     def check_parameters(self, values: Iterable[str]) -> None:
         """Refuses values that no cell with the tag ``parameters`` assigns."""
-        source = "\n".join(cell.source for cell in self.cells if PARAMETERS_TAG in cell.tags)
-        declared = _ASSIGNED.findall(source)
+        tagged = (cell for cell in self.cells if PARAMETERS_TAG in cell["metadata"]["tags"])
+        declared = _ASSIGNED.findall("\n".join(cell["source"] for cell in tagged))
         for name in values:
             if name not in declared:
                 problem = f"unknown parameter {name!r}; the notebook declares: "
                 raise BookError(problem + (", ".join(declared) or "none"), path=self.path)
+
+
+def _read_cell(number: int, cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Reads the parts of a cell that determine the result."""
+    # Some programs write null for an empty list.
+    tags = (cell.get("metadata") or {}).get("tags") or ()
+    found: dict[str, Any] = {
+        "cell_type": _KINDS[cell["cell_type"]],
+        "id": f"cell-{number}",
+        "metadata": {"tags": list(dict.fromkeys(tags))},
+        "source": "".join(cell["source"]),
+    }
+    if images := cell.get("attachments"):
+        found["attachments"] = images
+    if found["cell_type"] == "code":
+        found |= {"execution_count": None, "outputs": []}
+    return found
 
 
 def find_title(cells: Sequence[Mapping[str, Any]]) -> tuple[int, re.Match[str]] | None:
