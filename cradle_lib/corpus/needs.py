@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-import numpy as np
-
 from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.labels import ALERT_MASK, ALL_MASK, CONFIRM_MASK
 
@@ -22,7 +20,6 @@ Need = Literal[
     "labels",
     "alerts",
     "confirms",
-    "both stages",
     "unlabelled turns",
     "timing",
     "scenario",
@@ -42,12 +39,9 @@ def unmet(corpus: Corpus, need: Need) -> str | None:
     """
     if not len(corpus.gold):
         return f"No dialogue of {corpus.name} has a user turn"
-    gold, dialogue_of = corpus.labelled.gold, corpus.labelled.dialogue_of
-    alerts, confirms = (dialogue_of[(gold & m) != 0] for m in (ALERT_MASK, CONFIRM_MASK))
+    gold = corpus.labelled.gold
     if need in _LABELS and not (gold & _LABELS[need][0]).any():
         return f"No user turn of {corpus.name} has a gold {_LABELS[need][1]}"
-    if need == "both stages" and not len(np.intersect1d(alerts, confirms)):
-        return f"No dialogue of {corpus.name} has both a gold alert and a gold confirm"
     if need in ("gold or none", "unlabelled turns") and not len(gold):
         return f"No user turn of {corpus.name} has gold labels, not even `none`"
     if need == "unlabelled turns" and gold.all():

@@ -21,9 +21,8 @@ ALL = set(get_args(Need)) - META
     ("dialogues", "lacking"),
     [
         ([[("U", AO), ("U", 0), ("U", SHO)]], set()),
-        ([[("U", AO), ("U", 0)], [("U", SHO)]], {"both stages"}),
-        ([[("U", AO), ("U", 0)]], {"both stages", "confirms"}),
-        ([[("U", SHO), ("U", 0)]], {"both stages", "alerts"}),
+        ([[("U", AO), ("U", 0)]], {"confirms"}),
+        ([[("U", SHO), ("U", 0)]], {"alerts"}),
         ([[("U", AO | SHO)], [("U", SHO)]], {"unlabelled turns"}),
         # Labels on Listener and continuation rows do not count.
         (
