@@ -80,11 +80,6 @@ def find_text(messages: pd.DataFrame, option: str | None) -> str:
     raise CorpusError(problem, hint=f"{hint}Name it: --text COLUMN.")
 
 
-def find_speaker(messages: pd.DataFrame, option: str | None) -> str | None:
-    """Finds the column that says who speaks; ``None`` if the texts may name their speakers."""
-    return find_column(messages, "speaker", SPEAKER_NAMES, option)
-
-
 def find_dialogue(
     messages: pd.DataFrame, option: str | None, *, rows_are_texts: bool
 ) -> str | None:

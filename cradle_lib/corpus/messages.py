@@ -159,7 +159,10 @@ def _find_columns(
         found["text"] = columns.find_text(frame, options.columns["text"])
     if not options.single:
         with problems.collected():
-            found["speaker"] = columns.find_speaker(frame, options.columns["speaker"])
+            # Without such a column the texts may name their speakers.
+            found["speaker"] = columns.find_column(
+                frame, "speaker", columns.SPEAKER_NAMES, options.columns["speaker"]
+            )
     with problems.collected():
         found["dialogue"] = columns.find_dialogue(
             frame, options.columns["dialogue"], rows_are_texts=options.single

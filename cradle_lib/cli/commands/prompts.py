@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from cradle_lib import paths
+from cradle_lib.arguments import require_known
 from cradle_lib.cli.console import out
-from cradle_lib.errors import RegistryError
 from cradle_lib.prompts import load_template, template_files
 
 app = typer.Typer(help="List or show prompt templates.", no_args_is_help=True)
@@ -25,10 +25,6 @@ def show() -> None:
 @app.command("show")
 def text(name: Annotated[str, typer.Argument(help="Name of a template.")]) -> None:
     """Print a whole prompt template, with its slots in braces."""
-    path = template_files().get(name)
-    if path is None:
-        raise RegistryError(
-            f"no prompt template {name!r}; there are: {', '.join(template_files())}. "
-            "`cradle prompts list` shows them."
-        )
-    out.print(path.read_text(encoding="utf-8"))
+    files = template_files()
+    require_known("prompt template", name, files)
+    out.print(files[name].read_text(encoding="utf-8"))
