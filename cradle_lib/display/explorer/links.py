@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from cradle_lib.arguments import checked, require_known
 from cradle_lib.display.banner import EXPLORER
-from cradle_lib.display.cells import missing
+from cradle_lib.display.cells import Record, missing
 from cradle_lib.labels import UNUSABLE
 
 #: Terms of a filter; they mean the columns of the same name in the library's frames.
@@ -18,6 +18,8 @@ TERMS: Final = (
     *("gold", "predicted", "category", "pairing", "outcome", "gold_order", "predicted_order"),
     *("scenario", "timing", "among"),
 )
+# Columns that name a turn, with their types.
+_PLACE: Final[Mapping[str, type[Any]]] = {"dialogue": str, "turn": int}
 
 
 @checked
@@ -74,27 +76,16 @@ def with_links(
     Returns:
         A copy of the frame with the column; it is missing where a row has no system.
     """
-    links: list[Any] = []
-    for record in frame.to_dict("records"):
-        if missing(record.get("system")):
-            links.append(None)
-            continue
-        own = {
-            column: str(record[column])
-            for column in TERMS
-            if not missing(record.get(column)) and record[column] != UNUSABLE
-        }
-        dialogue: Any = record.get("dialogue")
-        turn: Any = record.get("turn")
-        links.append(
-            link_to_turns(
-                [str(record["system"])],
-                dialogue=None if missing(dialogue) else str(dialogue),
-                turn=None if missing(turn) else int(turn),
-                people=people,
-                **{**own, **terms},
-            )
-        )
+
+    def link(record: Record) -> str | None:
+        known = {name: value for name, value in record.items() if not missing(value)}
+        if "system" not in known:
+            return None
+        own = {term: str(known[term]) for term in TERMS if known.get(term, UNUSABLE) != UNUSABLE}
+        place = {name: kind(known[name]) for name, kind in _PLACE.items() if name in known}
+        return link_to_turns([str(known["system"])], people=people, **{**place, **own, **terms})
+
+    links: list[Any] = [link(record) for record in frame.to_dict("records")]
     return frame.assign(link=links)
 
 
