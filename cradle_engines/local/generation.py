@@ -80,7 +80,8 @@ def listed(settings: dict[str, Any]) -> str:
 def sampling_seed(seed: int | None, prompt: Prompt) -> int:
     """Gives the seed of one answer, which is the same for any batch size and after a resume.
 
-    A run's ``seed`` of ``None`` counts as 0. The result is less than 2^60.
+    The answer is then the same, too, except where a draw depends on rounding, which differs between
+    batch sizes. A run's ``seed`` of ``None`` counts as 0. The result is less than 2^60.
     """
     return int(hashlib.sha256(f"{seed or 0} {prompt.key}".encode()).hexdigest()[:15], 16)
 

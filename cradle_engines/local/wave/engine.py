@@ -4,7 +4,9 @@ A prompt consists of an instruction that never changes, a history that grows, an
 turn. The reference engine computes all of it for every turn. This one computes the instruction
 once for the whole run, caches each dialogue's keys and values, and computes only the tokens after
 the first difference to the dialogue's last prompt (see ``runner``). In float32 the labels equal
-those of the reference engine, also with sampling.
+those of the reference engine. With sampling they can differ in rare cases: logits are rounded
+differently in another batch, whose size depends on the free memory, and a draw between two tokens
+may be decided by that. ``--set batch=N`` fixes the size.
 
 When a model is loaded, :mod:`.proof` compares the engine with the model's own forward pass. If they
 differ, the reference engine answers, and the record says why (``fallback``).

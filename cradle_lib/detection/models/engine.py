@@ -91,7 +91,8 @@ class Options:
         device_map: How to spread weights over several GPUs, such as ``auto``.
         concurrency: Maximum number of parallel calls of an API engine, one per dialogue.
         batch: Number of dialogues that the wave engine processes together; ``None`` for as many as
-            the free memory allows.
+            the free memory allows. If tokens are sampled, rounding can make a rare draw depend on
+            it.
         deadline: Timeout of one call of a service in seconds; retries are separate calls. ``None``
             for 120.
         silence: Time without any answer of a service, in seconds, after which the run stops. Until
