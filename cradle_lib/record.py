@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 History = Literal["self", "gold", "none"]
+#: Settings that differ, each with its two values.
+Differences = dict[str, tuple[Any, Any]]
 
 # Packages whose version can change an answer or a score.
 _PACKAGES: Final = (
@@ -220,23 +222,21 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def differing(here: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+def differing(here: Mapping[str, Any], there: Mapping[str, Any]) -> Differences:
     """Finds the settings that differ, with both values; ``None`` if a setting is missing."""
     pairs = {name: (here.get(name), there.get(name)) for name in {**here, **there}}
     return {name: pair for name, pair in pairs.items() if canonical(pair[0]) != canonical(pair[1])}
 
 
-def with_prompt_names(
-    differences: Mapping[str, tuple[Any, Any]], here: str, there: str
-) -> dict[str, tuple[Any, Any]]:
+def with_prompt_names(differences: Differences, here: str, there: str) -> Differences:
     """Replaces the checksums of two prompts by their names, if these differ."""
     if here == there or "prompt_hash" not in differences:
-        return dict(differences)
+        return differences
     names = ("prompt" if name == "prompt_hash" else name for name in differences)
     return dict(zip(names, differences.values(), strict=True)) | {"prompt": (here, there)}
 
 
-def describe(differences: Mapping[str, tuple[Any, Any]]) -> str:
+def describe(differences: Differences) -> str:
     """Describes settings that differ: ``temperature is 0.7 here and not set there``."""
 
     def shown(value: Any) -> str:

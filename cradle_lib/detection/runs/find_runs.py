@@ -59,11 +59,8 @@ def load_run(
     path = find_journal(entry, corpus, history)
     if path is None:
         raise missing_run(entry, corpus, history)
-    return _with_current_name(load_predictions(path, corpus, partial=partial), entry)
-
-
-def _with_current_name(run: Predictions, entry: Model) -> Predictions:
-    """Names a run as in the registry; models without an entry keep the name in their record."""
+    run = load_predictions(path, corpus, partial=partial)
+    # Models without an entry keep the name in their record.
     return run if entry.group == "own" else renamed(run, entry.name)
 
 

@@ -31,6 +31,7 @@ from cradle_lib.errors import JournalError
 from cradle_lib.prompts import load_template
 from cradle_lib.record import (
     VERSIONED,
+    Differences,
     History,
     Record,
     canonical,
@@ -43,9 +44,7 @@ from cradle_lib.record import (
 _FOUND_LATER: Final = frozenset({"revision", "code", "tokenizer", "date"})
 
 
-def other_settings(
-    model: Model, corpus: Corpus, history: History, record: Record
-) -> dict[str, tuple[Any, Any]]:
+def other_settings(model: Model, corpus: Corpus, history: History, record: Record) -> Differences:
     """Finds the settings in which a stored run differs from a question.
 
     Args:
@@ -138,7 +137,7 @@ def run_path(
     if out.suffix == ".jsonl":
         return out
     plain = journal_path(model.id, corpus, history, out=out)
-    taken: dict[str, tuple[Any, Any]] = {}
+    taken: Differences = {}
     changed: Path | None = None
     for path in journals_of(model.id, corpus, history, out):
         # Opening the journal reports that it is damaged.
