@@ -54,7 +54,7 @@ BUDGETS = {
     "cradle_lib": {
         "(top)": 725,
         "annotation": 575,
-        "book": 1_075,
+        "book": 1_025,
         "cli": 1_025,
         "corpus": 2_125,
         "detection": 2_825,
