@@ -55,7 +55,7 @@ BUDGETS = {
         "(top)": 725,
         "annotation": 575,
         "book": 1_025,
-        "cli": 1_025,
+        "cli": 1_000,
         "corpus": 2_125,
         "detection": 2_825,
         "display": 1_225,
