@@ -93,6 +93,8 @@ class Checkout:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            # A shell starts background jobs, such as tests, with Ctrl-C ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(self, command: str, *, fails: bool = False, **environment: str) -> str:
