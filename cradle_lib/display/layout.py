@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -65,12 +65,12 @@ Cells = tuple[list[tuple[str, ...]], list[list[Cell]], list[str]]
 class Layout:
     """Arranges a frame as a table; the attributes are arguments of :func:`.show`."""
 
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    group: tuple[str, ...]
-    best: str | None
-    formats: Mapping[Any, str]
-    titles: Mapping[Any, str]
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
+    best: str | None = None
+    formats: Mapping[Any, str] = field(default_factory=dict)
+    titles: Mapping[Any, str] = field(default_factory=dict)
 
     def cells(self, frame: pd.DataFrame) -> Cells:
         """Gives the headings of columns, the cells of rows, and the group of each row.

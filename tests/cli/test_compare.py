@@ -54,7 +54,7 @@ def test_a_comparison_prints_differences_and_verdicts(
     done = cradle(*pair)
     assert done.exit_code == 0, done.output
     assert "+100.0" in done.stdout
-    assert "different" in done.stdout
+    assert "significant" in done.stdout
     assert "No difference varies over the dialogues" in done.stdout
     assert "cradle|lvl:turn|" in done.stdout
     # A small p-value is never shown as 0.
@@ -78,7 +78,7 @@ def test_different_dialogues_are_compared_only_with_common(
     done = cradle(*both, "--common")
     assert done.exit_code == 0, done.output
     assert "|n:9|" in done.stdout
-    assert "insufficient" in done.stdout
+    assert "too few cases" in done.stdout
 
 
 def test_stored_runs_are_selected_by_model_id_even_if_a_file_has_that_name(

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import pandas as pd
 import typer
 
 from cradle_lib.cli import options as opt
-from cradle_lib.cli.console import out, percent, print_json, print_table
+from cradle_lib.cli.console import out, print_json, print_table
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Predictions, load_predictions, load_registry
 from cradle_lib.detection.runs.find_runs import common_dialogues, load_named
+from cradle_lib.display.layout import Layout
 from cradle_lib.scoring.compare import compare as compare_runs
 from cradle_lib.scoring.output import json_rows
 from cradle_lib.scoring.paired_tests import PERMUTATIONS
+
+# Columns of the printed table; a value includes its interval.
+_COLUMNS: Final = (
+    *("level", "score", "baseline_score", "own_score", "value", "low", "high"),
+    *("adjusted_p", "verdict"),
+)
+_TITLES: Final = {"baseline_score": "Baseline", "own_score": "Run", "value": "Difference"}
 
 
 def compare(
@@ -81,22 +88,10 @@ def _names(arguments: Sequence[str], found: Sequence[Predictions]) -> list[str]:
 
 
 def _show(title: str, differences: pd.DataFrame) -> None:
-    rows = []
-    for row in differences.to_dict("records"):
-        bounds = f" [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]"
-        value = f"{100 * row['value']:+.1f}" + ("" if math.isnan(row["low"]) else bounds)
-        # Smaller p-values would be shown as 0.
-        p = "< 0.0001" if row["adjusted_p"] < 0.0001 else f"{row['adjusted_p']:.4f}"
-        rows.append(
-            {
-                "level": row["level"],
-                "score": row["score"].replace("_", " "),
-                "baseline": percent(row["baseline_score"], digits=1),
-                "run": percent(row["own_score"], digits=1),
-                "difference": "n/a" if math.isnan(row["value"]) else value,
-                "adjusted p": "" if math.isnan(row["adjusted_p"]) else p,
-                "verdict": row["verdict"],
-            }
-        )
-    at_right = ["baseline", "run", "difference", "adjusted p"]
-    print_table(rows, f"{title}, percent and points", right=at_right)
+    """Prints the table that a page would show."""
+    layout = Layout(titles=_TITLES, formats={"value": "points"})
+    heads, rows, _ = layout.cells(differences[list(_COLUMNS)])
+    names = [head for (head,) in heads]
+    texts = [dict(zip(names, map(str, row), strict=True)) for row in rows]
+    numbers = [name for name, cell in zip(names, rows[0], strict=True) if cell.number]
+    print_table(texts, f"{title}, percent and points", right=numbers)
