@@ -14,6 +14,7 @@ from cradle_lib.corpus.dialogue import Corpus
 from cradle_lib.corpus.release import META, read_release
 from cradle_lib.corpus.tables import read_columns
 from cradle_lib.errors import CorpusError
+from cradle_lib.labels import CONFIRM_MASK
 
 SPLIT_NAMES: Final = ("train", "dev", "test")
 #: Checksums of the files in the same folder, in the format of `sha256sum`.
@@ -32,7 +33,9 @@ def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus
 
     Returns:
         The corpus. Scenario and reveal timing are known for the surrogate, and for files with the
-        columns ``scenario`` and ``timing``.
+        columns ``scenario`` and ``timing``. For the release's test split, the timing is derived
+        from the turn of the first confirm, or of the first alert if there is no confirm: early on
+        turns 1 to 3, mid on 4 to 6, late after that (Sec 3.1); empty without a label.
 
     Raises:
         CorpusError: If there is no such corpus or split, or it can't be read.
@@ -49,7 +52,9 @@ def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus
                 path=paths.shown(path),
                 hint="Run `cradle data fetch`.",
             )
-        return read_release(path, f"hub-{split}")
+        release = read_release(path, f"hub-{split}")
+        # In train and dev, the windows of the three timings overlap.
+        return _with_timing(release) if split == "test" else release
     path = Path(corpus)
     if not path.suffix and not path.exists():
         raise CorpusError(
@@ -74,6 +79,22 @@ def _read_file(path: Path) -> Corpus:
             raise
         hint = f"This looks like {form}: run `cradle data convert {path} --out corpus.csv`."
         raise CorpusError(error.problem, path=path, row=error.row, hint=hint) from None
+
+
+def _with_timing(corpus: Corpus) -> Corpus:
+    timings = []
+    for dialogue in corpus:
+        labelled = [turn for turn in dialogue.turns if turn.mask]
+        confirmed = [turn for turn in labelled if turn.mask & CONFIRM_MASK]
+        turn = next((turn.turn_id + 1 for turn in confirmed or labelled), None)
+        timings.append("" if turn is None else _timing_of(turn))
+    return replace(corpus, meta=corpus.meta | {"timing": timings})
+
+
+def _timing_of(turn: int) -> str:
+    if turn <= 3:
+        return "early"
+    return "mid" if turn <= 6 else "late"
 
 
 def _surrogate(split: str) -> Corpus:

@@ -71,7 +71,7 @@ def dialogue_frame(corpus: Corpus) -> pd.DataFrame:
         frame[name] = frame[name].astype("Int64").where(labelled)
     scenarios = [key.removeprefix("scenario.") for key in published_table() if "scenario." in key]
     for name, usual in (("scenario", scenarios), ("timing", ["early", "mid", "late"])):
-        known = pd.Series(corpus.meta.get(name), frame.index, dtype=object)
+        known = pd.Series(corpus.meta.get(name), frame.index, dtype=object).replace("", None)
         own = sorted({*known.dropna()} - {*usual})
         frame[name] = pd.Categorical(known, [*usual, *own])
     return frame

@@ -21,6 +21,8 @@ from cradle_lib.files import visible_files
 
 SHIPPED: Final = Path(__file__).parent / "templates"
 DETECTION_SLOTS: Final = frozenset({"history", "current_turn"})
+#: The paper's name of a slot, and ours: its prompt (Figures 8 to 10) can be used unchanged.
+ALIASES: Final = {"dialogue_history": "history"}
 
 _SLOT: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -33,7 +35,7 @@ class Template:
         name: Its name in the registry.
         text: The whole template, with its slots.
         pieces: The text between the slots, one piece more than there are slots.
-        slots: The slots' names, in order of appearance.
+        slots: The slots' names, in order of appearance; for an alias, the name that it stands for.
     """
 
     name: str
@@ -87,7 +89,8 @@ def parse_template(
     Args:
         name: The template's name, for messages.
         text: The template.
-        slots: The slots that it must have, each exactly once; ``None`` for any.
+        slots: The slots that it must have, each exactly once; ``None`` for any. A slot may have
+            its name in the paper: see :data:`ALIASES`.
 
     Returns:
         The template.
@@ -95,7 +98,7 @@ def parse_template(
     Raises:
         RegistryError: If a slot is missing, unknown or repeated.
     """
-    found = _SLOT.findall(text)
+    found = [ALIASES.get(slot, slot) for slot in _SLOT.findall(text)]
     if slots is not None:
         for problem, names in (
             ("lacks the slot", sorted(slots - set(found))),

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cradle_extras.label_studio.text_folder import read_folder
-from cradle_lib import labels
+from cradle_lib import labels, paths
 from cradle_lib.corpus import find_quirks, load_corpus, read_release
 from cradle_lib.corpus.release import COLUMNS, build_corpus, write_release
+from cradle_lib.corpus.statistics import dialogue_frame
 from cradle_lib.errors import CorpusError
 
 ROWS: list[tuple[int, str, str]] = [
@@ -342,3 +343,23 @@ def test_the_number_of_comparisons_of_ids_grows_with_the_number_of_dialogues() -
         return comparisons
 
     assert compare(4_000) <= 4 * compare(1_000) + 1_000
+
+
+def test_the_timing_of_the_release_is_that_of_its_first_confirm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The surrogate's test split was planned by the paper's definition of the three timings.
+    planned = load_corpus("surrogate")
+    for split in ("test", "train"):
+        content = (paths.SURROGATE / f"{split}.parquet").read_bytes()
+        (tmp_path / f"{split}.parquet").write_bytes(content)
+    monkeypatch.setattr(paths, "RELEASE", tmp_path)
+    derived = load_corpus("hub")
+    assert derived.fingerprint == planned.fingerprint
+    pairs = zip(planned, planned.meta["timing"], derived.meta["timing"], strict=True)
+    assert all(found == (known if dialogue.mask else "") for dialogue, known, found in pairs)
+    known = dialogue_frame(derived)["timing"]
+    assert [*known.cat.categories] == ["early", "mid", "late"]
+    assert known.isna().sum() == sum(not dialogue.mask for dialogue in planned)
+    # In the training prompt the windows overlap.
+    assert "timing" not in load_corpus("hub", "train").meta

@@ -30,11 +30,31 @@ def own_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("{history}", r"lacks the slot \{current_turn\}"),
         ("{history} {current_turn} {name}", r"unknown slot \{name\}"),
         ("{history} {history} {current_turn}", r"repeats the slot \{history\}"),
+        ("{history} {dialogue_history} {current_turn}", r"repeats the slot \{history\}"),
     ],
 )
 def test_missing_unknown_and_duplicate_slots_are_errors(text: str, message: str) -> None:
     with pytest.raises(RegistryError, match=message):
         parse_template("t", text)
+
+
+def test_a_prompt_with_the_papers_slot_names_is_filled_like_ours(own_prompts: Path) -> None:
+    # The end of the paper's prompt (Figure 10), abridged.
+    end = "Reply.\n**Previous dialogue (REFERENCE ONLY):**\n{%s}\n**Current Turn:**\n{current_turn}"
+    (own_prompts / "paper.txt").write_text(end % "dialogue_history")
+    (own_prompts / "own.txt").write_text(end % "history")
+    turns = (Turn(0, 0, "User", "Hi", 0), Turn(1, 1, "Listener", "Yes?", 0))
+    dialogue = Dialogue(0, (*turns, Turn(2, 2, "User", "I {dialogue_history} on", 0)))
+    texts = []
+    for name in ("paper", "own"):
+        session = Session(dialogue, load_template(name))
+        asked = []
+        while session.prompt is not None:
+            asked.append(session.prompt.text)
+            session.answer(Answer("none"))
+        texts.append(asked)
+    assert texts[0] == texts[1]
+    assert "User: Hi\nMODEL_TAG: none\nListener: Yes?\n**Current Turn:**" in texts[0][1]
 
 
 def test_values_must_match_the_slots() -> None:
