@@ -43,7 +43,7 @@ def test_an_estimate_without_prices_has_no_cost(tiny: Path, cradle: Cradle) -> N
             ("infer", "--model", "gpt-5.1"),
             "at most. Send it? There is no terminal to ask on: agree with --yes.",
         ),
-        (("infer", "--model", "claude-4.5-sonnet", "--yes"), "ANTHROPIC_API_KEY is not set"),
+        (("infer", "--model", "claude-5.5-sonnet", "--yes"), "ANTHROPIC_API_KEY is not set"),
     ],
 )
 def test_errors_are_one_line_and_exit_status_2(

@@ -20,7 +20,7 @@ def models(as_json: opt.Json = False) -> None:
     made = list_runs(paths.SHIPPED_RUNS, paths.RUNS)
     known: list[dict[str, Any]] = [
         {name: getattr(model, name) for name in ("id", "name", "group", "engine", "default")}
-        | {"runs": made.pop(model.id, [])}
+        | {"retired": model.retirement or None, "runs": made.pop(model.id, [])}
         for model in registry.values()
     ]
     others = [{"id": name, "runs": runs} for name, runs in made.items() if name not in registry]
@@ -36,4 +36,6 @@ def models(as_json: opt.Json = False) -> None:
         }
         for model in (*known, *others)
     ]
-    print_table(rows, paths.shown(paths.REGISTRY), "*: in the default book")
+    retired = [model["retired"] for model in known if model["retired"]]
+    notes = " ".join(["*: in the default book.", *retired])
+    print_table(rows, paths.shown(paths.REGISTRY), notes)

@@ -172,6 +172,18 @@ class Prices(_Strict):
     source: str
 
 
+class Retirement(_Strict):
+    """The end of a service's model, as its provider announces it.
+
+    Attributes:
+        date: The last day, or the day from which on it is gone.
+        successor: Id of the entry to use instead; ``None`` if there is none.
+    """
+
+    date: Date
+    successor: str | None = None
+
+
 class Model(_Strict):
     """One entry of the registry.
 
@@ -197,6 +209,7 @@ class Model(_Strict):
         key: Source of its API key.
         prices: Prices of the provider.
         hardware: Required hardware, in words.
+        retired: When its provider ends or ended the model.
     """
 
     id: Annotated[
@@ -237,6 +250,16 @@ class Model(_Strict):
     ] = None
     prices: Prices | None = None
     hardware: str | None = None
+    retired: Retirement | None = None
+
+    @property
+    def retirement(self) -> str:
+        """Says in a sentence when the provider ends the model; empty if it does not."""
+        if self.retired is None:
+            return ""
+        other = self.retired.successor
+        instead = f" Its successor here is {other}." * bool(other)
+        return f"{self.name} is retired by its provider on {self.retired.date}.{instead}"
 
     @property
     def base(self) -> str:

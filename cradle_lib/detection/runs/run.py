@@ -97,6 +97,8 @@ def run(
     chosen = choose_dialogues(corpus, limit, sample, shard)
     template = load_template(model.prompt)
     options = options or Options()
+    if model.retirement:
+        options.notice(model.retirement)
     path = run_path(model, corpus, history, shard, Path(out), options.notice)
     task = Task(
         record={

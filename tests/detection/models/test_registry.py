@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from cradle_lib import strict_yaml
-from cradle_lib.detection import Decoding, Model, find_model, load_registry
+from cradle_lib import load_corpus, strict_yaml
+from cradle_lib.detection import Decoding, Model, Options, find_model, load_registry
 from cradle_lib.detection.models.model import Prices
-from cradle_lib.errors import RegistryError
+from cradle_lib.detection.runs.run import run
+from cradle_lib.errors import EngineError, RegistryError
 from cradle_lib.prompts import load_template
 from cradle_lib.published import published_table
 
@@ -42,7 +45,8 @@ def test_models_of_the_paper_have_its_decoding_settings_and_prices() -> None:
         if model.group == "proprietary":
             assert model.decoding
             assert model.decoding.max_new_tokens == 256
-            assert model.decoding.temperature == (None if model.id == "gpt-5.1" else 0.0)
+            usual = None if model.id == "gpt-5.1" or not model.published else 0.0
+            assert model.decoding.temperature == usual
             assert model.remote
             assert model.key
             assert model.prices
@@ -209,4 +213,41 @@ def test_numbers_in_options_are_parsed_in_any_notation() -> None:
     # Compared as JSON, which distinguishes 1, true and "1".
     assert json.dumps([decoding.extra, decoding.chat]) == (
         '[{"top_p": 0.9, "list": [10, 16]}, {"budget": 1000.0, "level": 2, "on_top": true}]'
+    )
+
+
+def test_models_that_the_sdk_calls_deprecated_are_marked_and_have_a_successor() -> None:
+    from anthropic.resources.messages.messages import DEPRECATED_MODELS
+    from anthropic.types import model
+    from openai.types.shared import chat_model
+
+    known = {
+        "anthropic": get_args(get_args(model.Model)[0]),
+        "openai": get_args(chat_model.ChatModel),
+    }
+    registry = load_registry()
+    asked = [one for one in registry.values() if one.remote and one.base_url is None]
+    assert len(asked) >= 3
+    for one in asked:
+        assert one.weights in known[one.engine], one.id
+        ends = DEPRECATED_MODELS.get(str(one.weights))
+        assert (one.retired is not None) == (ends is not None), one.id
+        if one.retired and ends:
+            day = datetime.strptime(re.sub(r"(st|nd|rd|th),", ",", ends), "%B %d, %Y")
+            assert one.retired.date == day.date()
+            successor = registry[str(one.retired.successor)]
+            assert successor.retired is None
+            assert successor.prices
+            assert one.retirement in invoke("models").stdout.replace("\n", " ")
+
+
+def test_a_run_of_a_retired_model_says_so(tmp_path: Path) -> None:
+    said: list[str] = []
+    model = load_registry()["claude-4.5-sonnet"]
+    options = Options(notice=said.append, consent=lambda *_: False)
+    with pytest.raises(EngineError):
+        run(model, load_corpus("surrogate"), out=tmp_path, limit=1, options=options)
+    assert said[0] == (
+        "Claude-4.5-Sonnet is retired by its provider on 2026-11-30. Its successor here is "
+        "claude-5.5-sonnet."
     )

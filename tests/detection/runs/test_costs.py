@@ -53,7 +53,8 @@ def test_no_prompt_is_longer_than_the_computed_bound(corpus: Corpus) -> None:
 
 def test_the_upper_bound_of_the_cost_follows_from_the_bytes_of_prompts(corpus: Corpus) -> None:
     frame = estimate_costs(corpus).set_index("system")
-    assert frame.index.tolist() == ["GPT-5.1", "Claude-4.5-Sonnet", "Gemini-3-Flash"]
+    names = ["GPT-5.1", "Claude-4.5-Sonnet", "Claude-5.5-Sonnet", "Gemini-3-Flash"]
+    assert frame.index.tolist() == names
     sizes = prompt_sizes(corpus, load_template("turn"), "self")
     assert (frame["calls"] == 6).all()
     assert (frame["prompt_bytes"] == sum(sizes.values())).all()
