@@ -259,7 +259,7 @@ class Model(_Strict):
             return ""
         other = self.retired.successor
         instead = f" Its successor here is {other}." * bool(other)
-        return f"{self.name} is retired by its provider on {self.retired.date}.{instead}"
+        return f"{self.id} is retired by its provider on {self.retired.date}.{instead}"
 
     @property
     def base(self) -> str:

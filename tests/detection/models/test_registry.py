@@ -248,6 +248,6 @@ def test_a_run_of_a_retired_model_says_so(tmp_path: Path) -> None:
     with pytest.raises(EngineError):
         run(model, load_corpus("surrogate"), out=tmp_path, limit=1, options=options)
     assert said[0] == (
-        "Claude-4.5-Sonnet is retired by its provider on 2026-11-30. Its successor here is "
+        "claude-4.5-sonnet is retired by its provider on 2026-11-30. Its successor here is "
         "claude-5.5-sonnet."
     )
