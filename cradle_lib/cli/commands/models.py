@@ -20,7 +20,7 @@ def models(as_json: opt.Json = False) -> None:
     made = list_runs(paths.SHIPPED_RUNS, paths.RUNS)
     known: list[dict[str, Any]] = [
         {name: getattr(model, name) for name in ("id", "name", "group", "engine", "default")}
-        | {"retired": model.retirement or None, "runs": made.pop(model.id, [])}
+        | {"retired": model.retirement, "runs": made.pop(model.id, [])}
         for model in registry.values()
     ]
     others = [{"id": name, "runs": runs} for name, runs in made.items() if name not in registry]

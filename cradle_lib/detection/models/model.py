@@ -253,10 +253,10 @@ class Model(_Strict):
     retired: Retirement | None = None
 
     @property
-    def retirement(self) -> str:
-        """Says in a sentence when the provider ends the model; empty if it does not."""
+    def retirement(self) -> str | None:
+        """Says in a sentence when the provider ends the model; ``None`` if it does not."""
         if self.retired is None:
-            return ""
+            return None
         other = self.retired.successor
         instead = f" Its successor here is {other}." * bool(other)
         return f"{self.id} is retired by its provider on {self.retired.date}.{instead}"
