@@ -23,7 +23,7 @@ from cradle_lib.prompts import load_template
 FILE = Path(__file__).with_suffix(".json")
 BASELINES = [m.id for m in load_registry().values() if m.default and m.kind == "baseline"]
 PROBE = "smollm2-135m-probe"
-PROBE_LEARNS_FROM = 12
+PROBE_LEARNS_FROM = 4
 
 
 def ask_sample(name: str) -> dict[str, Any]:
