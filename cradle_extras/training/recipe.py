@@ -45,6 +45,8 @@ class Recipe(_Strict):
             the turns of a dialogue share nearly all tokens.
         epochs: Passes over the dialogues.
         dialogues: Number of training dialogues, chosen at random; ``None`` for all.
+        crop: Share of the dialogues that lose a beginning of random length, so that a disclosure
+            may be on the first turn, as in no complete training dialogue.
         max_length: Maximum number of tokens in a turn's prompt and answer; the first longer turn
             of a dialogue and all turns after it are left out.
         accumulation: Dialogues of each process per optimizer step.
@@ -54,7 +56,8 @@ class Recipe(_Strict):
         label_weight: Weight of the loss on turns with a label; other turns have weight 1.
         dtype: Number format of the base, and of the computation.
         adapter: ``None`` trains all weights.
-        seed: Seed of the choice and order of dialogues, and of the adapter's initial weights.
+        seed: Seed of the choice, order and cropping of dialogues, and of the adapter's initial
+            weights.
         save_steps: Steps between checkpoints; ``None`` for one after each epoch only.
         dev_dialogues: Number of dev dialogues on which checkpoints are scored, stratified by
             scenario and timing; ``None`` for all.
@@ -63,6 +66,7 @@ class Recipe(_Strict):
     prompt: str = "append"
     epochs: Annotated[int, Field(ge=1)] = 3
     dialogues: Annotated[int, Field(ge=1)] | None = None
+    crop: Annotated[float, Field(ge=0, le=1)] = 0.0
     max_length: Annotated[int, Field(ge=16)] = 4096
     accumulation: Annotated[int, Field(ge=1)] = 16
     learning_rate: Annotated[float, Field(gt=0)] = 5e-6

@@ -14,7 +14,7 @@ can't differ.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,21 @@ def questions(
     for prompt, mask in gold_questions(dialogue, template):
         written = local.tokenizer(format_mask(mask), add_special_tokens=False)["input_ids"]
         yield local.ids([prompt])[0], [*written, end], mask
+
+
+def without_beginning(dialogue: Dialogue, generator: np.random.Generator) -> Dialogue:
+    """Leaves out all rows before a user turn that is drawn at random.
+
+    All user turns up to the last labelled one are equally likely, the first one (which leaves
+    nothing out) included; in a dialogue without labels, all user turns.
+    """
+    last = max((turn.turn_id for turn in dialogue.user_turns if turn.mask), default=None)
+    starts = [t.turn_id for t in dialogue.user_turns if last is None or t.turn_id <= last]
+    if not starts:
+        return dialogue
+    kept = dialogue.turns[int(generator.choice(starts)) :]
+    turns = tuple(replace(turn, turn_id=number) for number, turn in enumerate(kept))
+    return replace(dialogue, turns=turns)
 
 
 def token_tree(

@@ -28,7 +28,7 @@ from cradle_extras.training.checkpoints import (
 )
 from cradle_extras.training.recipe import Recipe, load_recipe
 from cradle_extras.training.record import FILE, TrainingRecord, read_training
-from cradle_extras.training.sequences import token_tree
+from cradle_extras.training.sequences import token_tree, without_beginning
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.detection.models.engine import Options, require_packages
@@ -129,6 +129,12 @@ def train_model(
     if recipe.dialogues is not None:
         order = np.random.default_rng(recipe.seed).permutation(len(chosen))
         chosen = [chosen[index] for index in order[: recipe.dialogues]]
+    generator = np.random.default_rng([recipe.seed, 1])
+    cropped = generator.random(len(chosen)) < recipe.crop
+    chosen = [
+        without_beginning(dialogue, generator) if crop else dialogue
+        for dialogue, crop in zip(chosen, cropped, strict=True)
+    ]
     trees = [token_tree(dialogue, template, local, recipe.max_length) for dialogue in chosen]
     trees = [tree for tree in trees if len(tree.targets)]
     record = TrainingRecord.create(
