@@ -24,7 +24,6 @@ _FILES: Final = (
     "data/surrogate/croissant.json",
     "data/surrogate/dev.parquet",
     "data/surrogate/meta.parquet",
-    "data/surrogate/phrases",
     "data/surrogate/test.parquet",
     "data/surrogate/train.parquet",
 )

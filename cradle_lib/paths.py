@@ -21,7 +21,6 @@ ROOT: Final = _PACKAGE.parent if CHECKOUT else Path.cwd()
 SHIPPED: Final = ROOT if CHECKOUT else _IN_WHEEL
 DATA: Final = SHIPPED / "data"
 SURROGATE: Final = DATA / "surrogate"
-PHRASES: Final = SURROGATE / "phrases"
 PUBLISHED: Final = DATA / "published"
 SHIPPED_RUNS: Final = DATA / "runs"
 RELEASE: Final = ROOT / "data" / "release"

@@ -48,12 +48,12 @@ def main(steps: Sequence[int]) -> None:
                 grammar = Path(__file__).with_name(f"{kind}.gbnf").read_text(encoding="utf-8")
                 forced = {"grammar": grammar} if form == "grammar" else {}
                 made = construct(
-                    posts,
-                    writer=f"openai:{SERVED_NAME}",
+                    f"openai:{SERVED_NAME}",
+                    OUT / name,
+                    posts=posts,
                     plans=plan_dialogues(posts, kind)[:: len(posts) // step],
                     base_url=f"{address}/v1",
                     attempts=attempts,
-                    out=OUT / name,
                     name=f"posts-{name}",
                     options=Options(concurrency=1),
                     temperature=0.7,

@@ -1,7 +1,6 @@
 """Constructs dialogues: plans made from posts, a writer, validators, repairs, and a corpus.
 
-The writer is the shipped phrase bank or a language model. Both follow the same plans and are
-checked by the same validators.
+The writer is a language model.
 """
 
 from cradle_extras.construction.check import check_attempts, check_dialogues, contamination

@@ -1,4 +1,4 @@
-"""``cradle construct``: writes dialogues with a phrase bank or a model, and checks them."""
+"""``cradle construct``: writes dialogues with a language model, and checks them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ import typer
 
 from cradle_extras.construction import check_dialogues, construct
 from cradle_extras.construction.plan import KINDS
-from cradle_extras.construction.writers.language_model import PHRASE_BANK, writer_model
+from cradle_extras.construction.writer import writer_model
 from cradle_lib import paths
 from cradle_lib.cli import options as opt
 from cradle_lib.cli.console import out, print_json, print_table
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import load_corpus
-from cradle_lib.detection import Model
 from cradle_lib.scoring.output import json_rows
 
 app = typer.Typer(
@@ -39,6 +38,10 @@ AgainstOption = Annotated[
 @app.command()
 def write(
     folder: Annotated[Path, typer.Option("--out", help="Output folder.")],
+    writer: Annotated[
+        str,
+        typer.Option(help="An id in models.yml, or openai:NAME, anthropic:NAME, hf:ORG/NAME."),
+    ],
     posts: Annotated[
         Path | None,
         typer.Option(
@@ -47,12 +50,6 @@ def write(
         ),
     ] = None,
     kind: KindOption = "training",
-    writer: Annotated[
-        str,
-        typer.Option(
-            help="phrase-bank, an id in models.yml, or openai:NAME, anthropic:NAME, hf:ORG/NAME."
-        ),
-    ] = PHRASE_BANK,
     given: opt.Set = None,
     against: AgainstOption = None,
     max_cost: opt.MaxCost = None,
@@ -65,13 +62,11 @@ def write(
     """
     chosen = opt.one_of(kind, KINDS, "kind")
     settings, options = opt.split_settings(given)
-    model: str | Model = writer
-    if writer != PHRASE_BANK:
-        model = writer_model(writer, **settings)
+    model = writer_model(writer, **settings)
     others = [load_corpus(name) for name in against or ()]
     with RunBar(writer, "dialogues", yes=yes) as bar:
         options = replace(options, progress=bar.show, consent=bar.agree, max_cost=max_cost)
-        made = construct(posts, chosen, model, against=others, out=folder, options=options)
+        made = construct(model, folder, posts=posts, kind=chosen, against=others, options=options)
     findings, rejected = made.findings(), made.counts["accepted"] < len(made.outcomes)
     if as_json:
         content = {"plans": len(made.outcomes), "counts": dict(made.counts)}

@@ -15,10 +15,7 @@ from cradle_extras.construction.repair import Writing, longest_requests, prompts
 from cradle_extras.construction.validators.checks import Finding
 from cradle_extras.construction.validators.draft import texts_of
 from cradle_extras.construction.validators.duplicates import NAME, near_duplicates
-from cradle_extras.construction.writers.bank import Bank
-from cradle_extras.construction.writers.language_model import PHRASE_BANK, writer_model
-from cradle_extras.construction.writers.phrase_bank import PhraseBank
-from cradle_extras.construction.writers.script import PLAIN
+from cradle_extras.construction.writer import writer_model
 from cradle_lib import paths
 from cradle_lib.arguments import Positive, checked
 from cradle_lib.corpus import Corpus
@@ -27,7 +24,6 @@ from cradle_lib.detection.runs.run import Stored, Task, ask
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import write_text
 from cradle_lib.record import Record
-from cradle_lib.version import commit, library_version
 
 SHIPPED: Final = paths.DATA / "construction"
 ATTEMPTS: Final = 3
@@ -39,15 +35,15 @@ _DEADLINE: Final = 900.0
 
 @checked
 def construct(
+    writer: str | Model,
+    out: str | Path,
+    *,
     posts: Posts | str | Path | None = None,
     kind: Kind = "training",
-    writer: str | Model = PHRASE_BANK,
-    *,
     plans: Sequence[Plan] | None = None,
     seed: int = 0,
     attempts: Positive = ATTEMPTS,
     against: Iterable[Corpus] = (),
-    out: str | Path | None = None,
     name: str | None = None,
     options: Options | None = None,
     **settings: Any,
@@ -55,19 +51,18 @@ def construct(
     """Makes dialogues from posts, or resumes an earlier start.
 
     Args:
+        writer: A language model: an id in ``models.yml``, or a spec such as ``openai:NAME``,
+            ``anthropic:NAME`` or ``hf:ORG/NAME``.
+        out: Folder for corpus, plans, record, and the journal with all attempts.
         posts: The posts, or their file; by default the mild shipped posts.
         kind: ``annotated`` (10 to 13 turns for people to label) or ``training`` (15 turns with
             tags).
-        writer: ``phrase-bank``; or a language model: an id in ``models.yml``, or a spec such as
-            ``openai:NAME``, ``anthropic:NAME`` or ``hf:ORG/NAME``.
         plans: The plans; by default :func:`plan_dialogues` of the posts.
         seed: Seed of all random choices.
         attempts: Maximum number of attempts at a dialogue, including the first.
         against: Corpora to search for near-duplicates, which are rejected; such as the test split.
-        out: Folder for the corpus, plans, record and, for a language model, the journal with all
-            attempts; ``None`` to write nothing, which a language model does not allow.
         name: Name of the corpus; by default after posts, kind and writer.
-        options: Settings of this machine for a language model, and the maximum cost.
+        options: Settings of this machine, and the maximum cost.
         **settings: For a spec: ``engine``, ``base_url``, ``key`` and any decoding setting.
 
     Returns:
@@ -83,8 +78,7 @@ def construct(
     if not pairs:
         raise CorpusError("there is no plan to write", hint="Give at least one post.")
     kind = plans[0].kind
-    if out is not None:
-        write_text(Path(out) / _PLANS, plan_text(plans))
+    write_text(Path(out) / _PLANS, plan_text(plans))
     record: dict[str, Any] = {
         "seed": seed,
         "attempts": attempts,
@@ -93,49 +87,35 @@ def construct(
         "posts_fingerprint": posts.fingerprint,
         "plan_fingerprint": plan_fingerprint(plans),
     }
-    if writer == PHRASE_BANK:
-        bank = PhraseBank(Bank.load(paths.PHRASES), PLAIN, seed=f"{seed} {kind}")
-        writings = [Writing(plan, post, attempts) for plan, post in pairs]
-        for writing in writings:
-            while (prompt := writing.prompt) is not None:
-                # Each attempt has other random choices.
-                writing.judge(bank.text(writing.plan, prompt.turn))
-        record |= {"writer": PHRASE_BANK, "version": library_version(), "commit": commit()[0]}
-    else:
-        model = writer_model(writer, **settings)
-        if out is None:
-            raise CorpusError(
-                "a language model's answers must be stored", hint="Give `out`, a folder."
-            )
-        writings = []
+    model = writer_model(writer, **settings)
+    writings: list[Writing] = []
 
-        def sessions(stored: Stored) -> list[Writing]:
-            for plan, post in pairs:
-                writings.append(Writing(plan, post, attempts, stored.get(plan.dialogue, ())))
-            return writings
+    def sessions(stored: Stored) -> list[Writing]:
+        for plan, post in pairs:
+            writings.append(Writing(plan, post, attempts, stored.get(plan.dialogue, ())))
+        return writings
 
-        task = Task(
-            record={
-                "prompt": f"write-{kind}",
-                "prompt_hash": prompts_hash(kind),
-                "history": "none",
-                "corpus": f"{posts.name}-{kind}",
-                "corpus_fingerprint": record["plan_fingerprint"],
-            },
-            sessions=sessions,
-            total=len(pairs),
-            texts=f"posts of {posts.name}",
-            sizes=lambda: longest_requests(pairs, attempts),
-        )
-        options = options or Options()
-        options = replace(options, deadline=options.deadline or _DEADLINE)
-        about = ask(model, Corpus(posts.name, ()), task, Path(out) / _JOURNAL, options)
-        record |= {"writer": model.id, **_run_record(about)}
+    task = Task(
+        record={
+            "prompt": f"write-{kind}",
+            "prompt_hash": prompts_hash(kind),
+            "history": "none",
+            "corpus": f"{posts.name}-{kind}",
+            "corpus_fingerprint": record["plan_fingerprint"],
+        },
+        sessions=sessions,
+        total=len(pairs),
+        texts=f"posts of {posts.name}",
+        sizes=lambda: longest_requests(pairs, attempts),
+    )
+    options = options or Options()
+    options = replace(options, deadline=options.deadline or _DEADLINE)
+    about = ask(model, Corpus(posts.name, ()), task, Path(out) / _JOURNAL, options)
+    record |= {"writer": model.id, **_run_record(about)}
     title = name or f"{posts.name}-{kind}-{record['writer']}"
     outcomes = _without_duplicates([writing.result for writing in writings], against)
     made = Construction(title, outcomes, record)
-    if out is not None:
-        made.save(Path(out))
+    made.save(Path(out))
     return made
 
 

@@ -25,7 +25,6 @@ Kind = Literal["annotated", "training"]
 
 TIMINGS: Final[tuple[Timing, ...]] = ("early", "mid", "late")
 KINDS: Final[tuple[Kind, ...]] = ("annotated", "training")
-VOICES: Final = ("terse", "rambling", "slang", "hedging", "formal")
 #: Minimum and maximum number of turns of each kind.
 TURNS: Final[Mapping[Kind, tuple[int, int]]] = {"annotated": (10, 13), "training": (15, 15)}
 #: User turns, counted from 1, on which a crisis may become explicit.
@@ -33,7 +32,7 @@ WINDOWS: Final[Mapping[Kind, Mapping[Timing, tuple[int, ...]]]] = {
     "annotated": {"early": (1, 3), "mid": (5,), "late": (7, 9)},
     "training": {"early": (3, 5, 7), "mid": (7, 9, 11), "late": (11, 13, 15)},
 }
-# Share of crises with an alert before the confirm; only the phrase bank follows this.
+# Share of crises with an alert before the confirm.
 _ANNOUNCED: Final = 0.7
 
 
@@ -56,7 +55,7 @@ class Event:
 
     @property
     def key(self) -> str:
-        """The event as text, such as ``SH.past``; a part of the phrase bank's section names."""
+        """The event as text, such as ``SH.past``."""
         return f"{self.type}.{self.state}"
 
 
@@ -89,11 +88,9 @@ class Plan:
         kind: ``annotated`` (for people to label) or ``training`` (tagged by its writer).
         scenario: ``S1`` to ``S7``.
         timing: When the crisis is revealed.
-        rows: One letter per row: ``U`` and ``L`` start an utterance, ``u`` and ``l``
-            continue it.
+        rows: One letter per row: ``U`` for the user, ``L`` for the listener.
         steps: Labelled utterances, first to last.
         places: For each step, the row (from 0) with its labels.
-        voice: The user's way of talking, one of :data:`VOICES`.
         post: Id of the post that it is made from; empty for none.
     """
 
@@ -104,7 +101,6 @@ class Plan:
     rows: str
     steps: tuple[Step, ...] = ()
     places: tuple[int, ...] = ()
-    voice: str = VOICES[0]
     post: str = ""
 
     @property
@@ -116,16 +112,6 @@ class Plan:
     def mask(self) -> int:
         """The planned confirms."""
         return union(step.mask for step in self.steps if step.stage == "confirm")
-
-    @property
-    def hint_only(self) -> bool:
-        """Whether a crisis is hinted at and never disclosed."""
-        return bool(self.steps) and all(step.stage == "alert" for step in self.steps)
-
-    @property
-    def odd_row(self) -> str:
-        """``L``, ``u`` or ``l`` if labels are on a row that no model is asked about."""
-        return next((self.rows[place] for place in self.places if self.rows[place] != "U"), "")
 
     def masks(self) -> list[int]:
         """Gives the labels of every row."""
@@ -175,7 +161,6 @@ def _plan(post: Post, kind: Kind, scenario: str, timing: Timing, rng: random.Ran
     steps: list[Step] = []
     places: list[int] = []
     announced, row = rng.random() < _ANNOUNCED, int(rng.random() * (at // 2)) * 2
-    voice = VOICES[int(rng.random() * len(VOICES))]
     if events:
         if announced and at:
             steps.append(Step("alert", events[:1]))
@@ -190,6 +175,5 @@ def _plan(post: Post, kind: Kind, scenario: str, timing: Timing, rng: random.Ran
         rows="".join("UL"[turn % 2] for turn in range(turns)),
         steps=tuple(steps),
         places=tuple(places),
-        voice=voice,
         post=post.id,
     )

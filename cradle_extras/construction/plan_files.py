@@ -21,7 +21,7 @@ from cradle_lib.errors import CorpusError
 from cradle_lib.labels import format_mask
 
 COLUMNS: Final = (
-    "dialogue", "post", "kind", "labels", "scenario", "timing", "voice", "rows", "tags",
+    "dialogue", "post", "kind", "labels", "scenario", "timing", "rows", "tags",
 )  # fmt: skip
 
 
@@ -68,7 +68,6 @@ def _cells(plan: Plan) -> dict[str, str]:
         "labels": format_mask(plan.mask),
         "scenario": plan.scenario,
         "timing": plan.timing,
-        "voice": plan.voice,
         "rows": plan.rows,
         "tags": "; ".join(tags),
     }

@@ -28,14 +28,12 @@ class Scenario:
         definition: Its description in the prompt of a writer.
         without: Crisis types that do not fit.
         acute: Whether it is a service for immediate intervention.
-        topics: Everyday topics that fit; empty if all do.
     """
 
     name: str
     definition: str
     without: Collection[str] = ()
     acute: bool = False
-    topics: Collection[str] = ()
 
 
 _FILE: Final = Path(__file__).with_name("scenarios.yml")

@@ -1,1 +1,1 @@
-"""Simulates the annotations that ship with the surrogate; a test compares them with the files."""
+"""Converts the blind readings of the test split to the annotations that ship with it."""

@@ -1,4 +1,4 @@
-"""``python -m tools.annotations [FOLDER]`` generates the shipped annotations, byte for byte."""
+"""``python -m tools.annotations [FOLDER]`` writes the shipped annotations, byte for byte."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``python -m tools.surrogate`` builds the surrogate corpus; with arguments, see :mod:`commands`."""
+"""``python -m tools.surrogate``: builds the corpus, or, with arguments, runs :mod:`commands`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Commands for the written dialogues: plans, skeletons, checks and blind readings."""
+"""Commands for the written dialogues: skeletons, checks and blind readings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from cradle_lib import paths
 from cradle_lib.errors import CradleError
 from tools.surrogate.dialogue_files import Fault, Written, check_file, file_paths, skeleton
 from tools.surrogate.measures import Measure, doubts, measure
-from tools.surrogate.plans import SPLITS, write_plans
+from tools.surrogate.plans import SPLITS
 from tools.surrogate.readings import READINGS, Text, collect, hint_texts, report, sheet_texts
-from tools.surrogate.seeds import write_seeds
 
 #: Examples printed below a measure that misses its target.
 EXAMPLES: Final = 12
@@ -28,7 +27,6 @@ def run(arguments: Sequence[str]) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m tools.surrogate")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("plan", help="write plans.jsonl and seeds.jsonl")
     outline = commands.add_parser("skeleton", help="print the skeleton of a file")
     outline.add_argument("split", choices=SPLITS)
     outline.add_argument("number", type=int, help="number of the file, from 0")
@@ -48,10 +46,7 @@ def run(arguments: Sequence[str]) -> int:
     readings.add_argument("files", nargs="*", type=Path, help="default: all answers")
     given = parser.parse_args(arguments)
     try:
-        if given.command == "plan":
-            write_plans()
-            write_seeds()
-        elif given.command == "skeleton":
+        if given.command == "skeleton":
             print(skeleton(given.split, given.number), end="")  # noqa: T201
         elif given.command == "sheet":
             print("\n\n".join(map(str, _texts(given))))  # noqa: T201

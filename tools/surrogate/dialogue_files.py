@@ -16,11 +16,11 @@ from typing import Final
 
 from cradle_extras.construction.validators.content import forbidden_detail, identifying_detail
 from cradle_extras.construction.validators.duplicates import words_of
-from cradle_lib import paths
+from cradle_lib import paths, strict_yaml
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS
 from tools.surrogate.plans import DIALOGUES, SPLITS, DialoguePlan, read_plans
-from tools.surrogate.seeds import TABLES, Seed, read_seeds
+from tools.surrogate.seeds import Seed, read_seeds
 
 #: Dialogues in one file.
 SIZE: Final = 50
@@ -256,7 +256,8 @@ def _skeleton(plan: DialoguePlan, seed: Seed) -> Iterator[str]:
 
 
 def _seed_in_words(plan: DialoguePlan, seed: Seed) -> Iterator[str]:
-    voices, typing = TABLES["voices"], TABLES["typing"]
+    ways = strict_yaml.read(Path(__file__).with_name("ways_of_writing.yml"))
+    voices, typing = ways["voices"], ways["typing"]
     yield (
         f"User: {seed.age}; {seed.dialect}; {seed.voice} ({voices[seed.voice]}); "
         f"{typing[seed.typing]}; {seed.mood}; wants {seed.wants}; rhythm: {seed.rhythm}"

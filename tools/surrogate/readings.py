@@ -27,13 +27,16 @@ from cradle_lib import paths, strict_json
 from cradle_lib.corpus.load import load_corpus
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS, CRISIS_TYPES, LABELS, crisis_type, stage
-from tools.annotations.simulation import SEED, SENIOR, TEAMS
 from tools.surrogate.dialogue_files import SIZE, Row, Written, check_file
 from tools.surrogate.plans import DIALOGUES, read_plans
 
 READINGS: Final = DIALOGUES / "readings"
 SPEAKERS: Final = {"U": "User", "L": "Listener", "-": "(continues)"}
 GRADES: Final = ("coherence", "believability")
+#: The annotation study of the test split: two teams, the senior, and the seed of the assignment.
+TEAMS: Final = {"1": ("A", "B"), "2": ("C", "D")}
+SENIOR: Final = "S"
+SEED: Final = 2606
 
 Rows = Sequence[tuple[str, str]]
 
@@ -136,6 +139,11 @@ def written(split: str) -> Mapping[str, Written]:
     return found
 
 
+def text_names(split: str) -> dict[str, str]:
+    """Gives the name (checksum) of the present text of each written dialogue of a split."""
+    return {name: _text(dialogue).name for name, dialogue in written(split).items()}
+
+
 def _text(dialogue: Written, end: int | None = None) -> Text:
     rows = [(row.speaker, row.text) for row in dialogue.rows[:end]]
     return Text.of(rows, "written", dialogue.id)
@@ -213,7 +221,7 @@ def report(files: Sequence[Path]) -> Iterator[str]:
     """
     lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
     kept = [strict_json.loads(line) for line in lines]
-    answers = [answer for answer in kept if "guess" not in answer]
+    answers = [answer for answer in kept if "coherence" in answer]
     for grade in GRADES:
         for kind in sorted({_kind(answer) for answer in answers}):
             values = [answer[grade] for answer in answers if _kind(answer) == kind]

@@ -15,7 +15,7 @@ from cradle_extras.construction import construct, load_posts, plan_dialogues
 from cradle_extras.construction.assemble import Construction
 from cradle_extras.construction.posts import Post, Posts
 from cradle_extras.construction.repair import Writing, longest_requests
-from cradle_extras.construction.writers.language_model import writer_model
+from cradle_extras.construction.writer import writer_model
 from cradle_lib import labels, load_corpus
 from cradle_lib.detection import Answer, Options, Outcome
 from cradle_lib.errors import CorpusError, EngineError, RegistryError
@@ -41,26 +41,20 @@ def construct_with(
 
     with FaultServer({"ok": reply}, seen) as server:
         url = f"{server.url}/ok/v1"
-        return construct(posts, writer="openai:stub", base_url=url, out=out, **options)
+        return construct("openai:stub", out, posts=posts, base_url=url, **options)
 
 
-@pytest.mark.parametrize(("kind", "chosen"), [("training", None), ("annotated", FEW)])
-def test_the_phrase_bank_writes_all_posts_and_the_corpus_can_be_loaded(
-    tmp_path: Path, kind: Any, chosen: Posts | None
-) -> None:
-    made = construct(chosen, kind=kind, out=tmp_path)
-    posts = chosen or load_posts()
+def test_a_writer_that_follows_the_prompt_writes_all_posts(tmp_path: Path) -> None:
+    posts = load_posts()
+    made = construct_with(posts, tmp_path, lambda prompt, _: good(prompt))
     assert made.counts == {"accepted": len(posts.items), "rejected": 0, "failed": 0}
     corpus = load_corpus(tmp_path / "corpus.parquet")
     assert corpus.fingerprint == made.corpus.fingerprint
     for dialogue in corpus:
-        mask = dialogue.mask & labels.CONFIRM_MASK
-        assert mask == (posts.by_id[dialogue.id].mask if kind == "training" else 0)
+        assert dialogue.mask & labels.CONFIRM_MASK == posts.by_id[dialogue.id].mask
     assert corpus.meta["timing"] == made.to_frame()["timing"].tolist()
     record = json.loads((tmp_path / "record.json").read_text())
-    assert (record["writer"], record["accepted"]) == ("phrase-bank", len(corpus))
-    if chosen:
-        assert construct(chosen, kind=kind).corpus.fingerprint == corpus.fingerprint
+    assert (record["writer"], record["accepted"]) == ("openai-stub", len(corpus))
 
 
 def test_a_failing_service_loses_no_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,17 +131,16 @@ def test_posts_are_sent_only_with_consent(tmp_path: Path, monkeypatch: pytest.Mo
     asked: list[str] = []
     options = Options(consent=asked.append)  # type: ignore[arg-type]
     with pytest.raises(EngineError, match="was not agreed to"):
-        construct(FEW, writer="openai:gpt-x", out=tmp_path, options=options)
+        construct("openai:gpt-x", tmp_path, posts=FEW, options=options)
     assert "8 posts of posts will be sent to api.openai.com" in asked[0]
 
 
 def test_invalid_writers_and_plans_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match=r"can.t write dialogues"):
-        construct(FEW, writer="keyword", out=tmp_path)
-    with pytest.raises(CorpusError, match="must be stored"):
-        construct(FEW, writer="openai:x", base_url="http://127.0.0.1:9/v1")
+        construct("keyword", tmp_path, posts=FEW)
+    plans = plan_dialogues([Post("other", "", "Text.", 0)])
     with pytest.raises(CorpusError, match="which is not in"):
-        construct(FEW, plans=plan_dialogues([Post("other", "", "Text.", 0)]))
+        construct("openai:stub", tmp_path, posts=FEW, plans=plans)
 
 
 def test_a_stored_writing_resumes_and_ends_after_its_attempts() -> None:

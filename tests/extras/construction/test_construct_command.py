@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,8 @@ from cradle_lib import load_corpus
 from cradle_lib.errors import CradleError
 
 from ...cli.in_process import invoke
+from ...engines.api.fault_server import FaultServer, Reply, chat
+from .stub_writer import good
 
 POSTS = """\
 id,title,text,labels
@@ -21,13 +24,20 @@ c,T,It was years ago.,SI_passive_past
 
 def test_dialogues_are_written_and_checked(tmp_path: Path) -> None:
     (tmp_path / "posts.csv").write_text(POSTS)
-    options = ["--posts", tmp_path / "posts.csv", "--kind", "annotated", "--out", tmp_path / "out"]
-    written = invoke("construct", "write", *options)
+    options = ["--posts", tmp_path / "posts.csv", "--out", tmp_path / "out", "--writer"]
+    seen: list[dict[str, Any]] = []
+
+    def reply(call: int) -> Reply:
+        return chat(message={"content": good(seen[call]["messages"][0]["content"])})
+
+    with FaultServer({"ok": reply}, seen) as server:
+        url = f"base_url={server.url}/ok/v1"
+        written = invoke("construct", "write", *options, "openai:stub", "--set", url)
     assert written.exit_code == 0, written.output
     assert "3 plans: 3 accepted, 0 rejected, 0 failed." in written.stdout
     corpus = tmp_path / "out" / "corpus.parquet"
     assert len(load_corpus(corpus)) == 3
-    order = ["construct", "check", corpus, "--kind", "annotated"]
+    order = ["construct", "check", corpus]
     assert invoke(*order).exit_code == 0
     copy = invoke(*order, "--against", corpus)
     assert copy.exit_code == 1
@@ -38,5 +48,6 @@ def test_dialogues_are_written_and_checked(tmp_path: Path) -> None:
     "mistake", [("--kind", "other"), ("--writer", "keyword"), ("--posts", "none.csv")]
 )
 def test_an_invalid_option_is_a_cradle_error(tmp_path: Path, mistake: tuple[str, str]) -> None:
-    found = invoke("construct", "write", "--out", tmp_path, *mistake)
+    usual = ("--out", tmp_path, "--writer", "openai:stub")
+    found = invoke("construct", "write", *usual, *mistake)
     assert isinstance(found.exception, CradleError)

@@ -7,7 +7,6 @@ from typing import Any, Final
 from cradle_lib.detection import Model, resolve
 from cradle_lib.errors import RegistryError
 
-PHRASE_BANK: Final = "phrase-bank"
 # Token limit of a dialogue: fifteen turns of about forty tokens, more than doubled.
 _LONGEST: Final = 1_500
 
@@ -33,8 +32,8 @@ def writer_model(writer: str | Model, **settings: Any) -> Model:
     decoding = model.decoding
     if model.kind == "baseline" or (decoding and decoding.mode):
         raise RegistryError(
-            f"{model.name} can't write dialogues. Name {PHRASE_BANK} or a language model, such as "
-            "openai:NAME, anthropic:NAME or hf:ORG/NAME."
+            f"{model.name} can't write dialogues. Name a language model, such as openai:NAME, "
+            "anthropic:NAME or hf:ORG/NAME."
         )
     named = isinstance(writer, str) and settings.get("max_new_tokens") is None
     if named and decoding and decoding.max_new_tokens < _LONGEST:

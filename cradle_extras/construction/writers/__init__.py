@@ -1,1 +1,0 @@
-"""Writers: the shipped phrase bank, and language models."""
