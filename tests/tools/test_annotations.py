@@ -1,99 +1,108 @@
-"""The surrogate annotations lead to the shipped gold labels and the published outcomes."""
+"""The annotations of the surrogate are the blind readings, converted without a loss."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from cradle_extras.label_studio.exports import SHIPPED
-from cradle_lib.annotation.adjudication import Adjudication, adjudicate
-from cradle_lib.annotation.agreement import ALL_LABELS, agreement
+from cradle_lib.annotation.adjudication import adjudicate
 from cradle_lib.annotation.load import load_annotations
-from cradle_lib.annotation.pairs import Units, pairs
-from cradle_lib.annotation.table import Annotations
-from cradle_lib.annotation.voting import OUTCOME_KEYS, Outcome
-from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.labels import LABELS
-from cradle_lib.published import published_table
-from tools.annotations.build import build_annotations
-from tools.annotations.noise import CLEAR
+from cradle_lib.annotation.voting import Outcome
+from cradle_lib.corpus import load_corpus
+from cradle_lib.errors import CorpusError
+from tools.annotations import build
+from tools.surrogate import readings
 
-GROUPS = [("1", 1), ("1", 2), ("2", 1), ("2", 2)]
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "surrogate" / "dialogues" / "readings"
+TEAMS = {"A": "1", "B": "1", "C": "2", "D": "2"}
 
-
-@pytest.fixture(scope="module")
-def surrogate() -> Corpus:
-    return load_corpus("surrogate", "test")
+Labels = dict[str, dict[int, str]]
 
 
-@pytest.fixture(scope="module")
-def shipped(surrogate: Corpus) -> Annotations:
-    return load_annotations(surrogate)
+def kept(pattern: str) -> list[tuple[str, dict[str, object]]]:
+    """Returns the reader and content of each answer in some files, read as plain JSON."""
+    return [
+        (path.stem.rpartition("-")[2], json.loads(line))
+        for path in sorted(FOLDER.glob(pattern))
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
 
 
-@pytest.fixture(scope="module")
-def result(shipped: Annotations) -> Adjudication:
-    return adjudicate(shipped)
+def annotated(role: str) -> dict[tuple[str, str], dict[int, str]]:
+    """Returns the labels of the table by person and dialogue; turns without a label left out."""
+    table = pd.read_parquet(SHIPPED / "annotations.parquet")
+    table = table[table["role"] == role]
+    found: dict[tuple[str, str], dict[int, str]] = {}
+    for who, dialogue, turn, labels in table[
+        ["annotator", "dialogue", "turn_id", "labels"]
+    ].itertuples(index=False):
+        own = found.setdefault((who, dialogue), {})
+        if labels != "none":
+            own[turn] = labels
+    return found
 
 
-def published(key: str) -> float:
-    return published_table()[key].value
-
-
-def annotation_value(key: str) -> float:
-    return published(f"annotation.{key}")
-
-
-def test_adjudication_gives_the_shipped_gold(result: Adjudication, surrogate: Corpus) -> None:
-    assert result.corpus().fingerprint == surrogate.fingerprint
-
-
-def test_outcomes_have_the_published_counts(result: Adjudication) -> None:
-    expected = {o: published(f"adjudication.{key}") for o, key in OUTCOME_KEYS.items()}
-    assert expected == result.counts
-    exact, resolved = result.counts[Outcome.EXACT], result.counts[Outcome.RESOLVED]
-    assert published("adjudication.turn_mismatch") == 600 - exact
-    assert published("adjudication.final_mismatch") == 600 - exact - resolved
-
-
-def measured(shipped: Annotations, team: str, number: int, units: Units) -> pd.DataFrame:
-    chosen = pairs(shipped, team=team, round_=number)
-    return agreement(chosen, units=units, draws=0).set_index(["measure", "label"])
-
-
-@pytest.mark.parametrize(("team", "number"), GROUPS)
-def test_agreement_is_in_the_published_ranges(shipped: Annotations, team: str, number: int) -> None:
-    found = measured(shipped, team, number, "all").loc[("exact_match", ALL_LABELS), "value"]
-    assert 100 * found == pytest.approx(annotation_value(f"team{team}_round1_exact_match"), abs=1)
-    found = measured(shipped, team, number, "labelled")
-    kappa = found.loc[("kappa", ALL_LABELS), "value"]
-    assert annotation_value("kappa_low") <= kappa <= annotation_value("kappa_high")
-    of_labels = found.loc["jaccard"]
-    jaccard = of_labels["value"]
-    for label in ("alert_ongoing", "alert_past"):
-        low, high = (annotation_value(f"team{team}_alert_jaccard_{end}") for end in ("low", "high"))
-        assert low <= jaccard[label] <= high
-    times = of_labels[["both", "one", "other"]].sum(axis=1)
-    given = [LABELS[i] for i in CLEAR if times[LABELS[i]]]
-    assert len(given) >= 10
-    for label in given:
-        low, high = (
-            annotation_value(f"team{team}_confirm_jaccard_{end}") for end in ("low", "high")
+def test_each_dialogue_has_the_labels_of_two_readers_of_its_last_version() -> None:
+    table = annotated("annotator")
+    people = Counter(dialogue for _, dialogue in table)
+    assert len(people) == 600
+    assert set(people.values()) == {2}
+    last = readings.text_names("test")
+    first = {
+        (reader, answer["dialogue"]): answer
+        for reader, answer in kept("test-[0-9]*-[A-D].jsonl")
+        if answer["dialogue"] != "real"
+    }
+    again = {(reader, answer["dialogue"]): answer for reader, answer in kept("test-again-*.jsonl")}
+    replaced = 0
+    for (who, dialogue), labels in table.items():
+        name = f"test-{dialogue[1:]}"
+        answer = first[who, name]
+        if answer["text"] != last[name]:
+            answer = again["GH"["ABCD".index(who) % 2], name]
+            replaced += 1
+        assert answer["text"] == last[name]
+        expected = {int(row): "; ".join(given) for row, given in answer["labels"].items()}  # type: ignore[attr-defined]
+        assert {turn: "; ".join(sorted(given.split("; "))) for turn, given in labels.items()} == (
+            expected
         )
-        assert low <= round(jaccard[label], 2) <= high
-    assert jaccard["confirm_SI_passive_ongoing"] == pytest.approx(
-        annotation_value("si_passive_jaccard"), abs=0.03
-    )
+    assert replaced == 2 * 146
 
 
-@pytest.mark.shipped
-def test_the_generator_reproduces_the_shipped_bytes(tmp_path: Path, shipped: Annotations) -> None:
+def test_experts_of_the_other_team_decide_where_the_annotators_differ() -> None:
+    first: dict[str, list[dict[int, str]]] = {}
+    teams: dict[str, str] = {}
+    for (who, dialogue), labels in annotated("annotator").items():
+        first.setdefault(dialogue, []).append(labels)
+        teams[dialogue] = TEAMS[who]
+    differing = {dialogue for dialogue, (one, other) in first.items() if one != other}
+    experts = annotated("adjudicator")
+    assert {dialogue for _, dialogue in experts} == differing
+    assert all(TEAMS[who] != teams[dialogue] for who, dialogue in experts)
+    outcomes = adjudicate(load_annotations(load_corpus("surrogate", "test"))).counts
+    assert outcomes[Outcome.EXACT] == 600 - len(differing)
+    assert sum(outcomes.values()) == 600
+
+
+def test_the_conversion_gives_the_shipped_bytes(tmp_path: Path) -> None:
     (tmp_path / "round9-Z.json.gz").write_bytes(b"of an older study")
-    assert build_annotations(tmp_path).entries == shipped.entries
+    build.build_annotations(tmp_path)
     names = sorted(path.name for path in SHIPPED.iterdir() if path.suffix != ".md")
     assert names == sorted(path.name for path in tmp_path.iterdir())
     for name in names:
         assert (tmp_path / name).read_bytes() == (SHIPPED / name).read_bytes()
     assert sum(path.stat().st_size for path in SHIPPED.iterdir()) < 3_000_000
+
+
+def test_a_missing_reading_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in FOLDER.glob("test-*.jsonl"):
+        if path.name != "test-03-B.jsonl":
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setattr(build, "READINGS", tmp_path)
+    with pytest.raises(CorpusError, match=r"no reading of test-\d{4} by annotator B"):
+        build.build_annotations(tmp_path / "out")
