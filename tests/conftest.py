@@ -37,4 +37,4 @@ def freeze_imported_modules() -> None:
 @pytest.fixture(autouse=True)
 def reset_page() -> None:
     """Resets the global state of the page that an earlier test showed."""
-    PAGE.corpus, PAGE.simulated = None, False
+    PAGE.corpus, PAGE.model_annotators = None, False

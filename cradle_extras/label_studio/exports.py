@@ -28,7 +28,7 @@ from cradle_lib.labels import BITS, LABELS
 from cradle_lib.validation import faults
 
 _NAMES: Final = {title(label): label for label in LABELS} | {label: label for label in LABELS}
-#: Exports of the surrogate's simulated annotations, one for each annotator and round, made by
+#: Exports of the surrogate's annotations, one for each annotator and round, made by
 #: ``tools/annotations``. They are read in the same way as a user's exports.
 SHIPPED: Final = paths.SURROGATE / "annotations"
 _EXPORT: Final = (

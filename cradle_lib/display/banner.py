@@ -20,9 +20,9 @@ SURROGATE_NOTICE: Final = (
     "A score on them says nothing about a model's quality; it only shows how the analysis works. "
     "For the book on the real data, run `cradle data fetch`, then `CRADLE_CORPUS=hub make book`."
 )
-SIMULATED_NOTICE: Final = (
-    "The annotators of the surrogate are simulated to agree as much as the paper reports. "
-    "The page shows the procedure, not the agreement of clinicians."
+MODELS_NOTICE: Final = (
+    "The annotators of the surrogate are language models that read the dialogues without their "
+    "plans. No clinician has read them: the page shows the procedure, not how clinicians agree."
 )
 
 
@@ -70,7 +70,7 @@ def banner(
     *,
     corpus: Corpus,
     signature: object | None = None,
-    simulated: bool = False,
+    model_annotators: bool = False,
     runs: Sequence[Any] = (),
 ) -> Banner:
     """Makes the banner of a page, and sets the corpus that its headline and downloads name.
@@ -78,14 +78,14 @@ def banner(
     Args:
         corpus: The corpus of the page.
         signature: The signature of the page's scores, if it has scores.
-        simulated: Whether the page uses the simulated annotations of the surrogate.
+        model_annotators: Whether the page uses the surrogate's annotations by language models.
         runs: The stored :class:`.Predictions` of the page. Each unfinished run gets a notice.
 
     Returns:
         The banner, which a notebook displays. It names the current commit, so an executed page
         keeps the commit from which it was executed.
     """
-    PAGE.corpus, PAGE.simulated = corpus, simulated
+    PAGE.corpus, PAGE.model_annotators = corpus, model_annotators
     head, dirty = commit()
     here = f"commit {head}{' with local changes' * dirty}"
     names = [run.record.name for run in runs]
@@ -96,7 +96,7 @@ def banner(
     rows.append(("Page made from", f"{here}, cradle_lib {library_version()}"))
     rows += [("How it was scored", str(signature))] * bool(signature)
     notices = [("Surrogate corpus", SURROGATE_NOTICE)] * corpus.synthetic
-    notices += [("Simulated annotators", SIMULATED_NOTICE)] * simulated
+    notices += [("Language models as annotators", MODELS_NOTICE)] * model_annotators
     for run in runs:
         if not run.is_finished:
             size = len(corpus if run.record.dialogues is None else run.record.dialogues)

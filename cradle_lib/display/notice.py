@@ -44,12 +44,12 @@ class Page:
 
     Attributes:
         corpus: Its corpus; ``None`` before the banner.
-        simulated: Whether its annotators are simulated.
+        model_annotators: Whether its annotators are language models.
         files: Number of its downloads so far.
     """
 
     corpus: Corpus | None = None
-    simulated: bool = False
+    model_annotators: bool = False
     files: int = 0
 
 
@@ -65,17 +65,17 @@ def lacks(needs: Need | None) -> str | None:
 
 
 def with_origin(frame: pd.DataFrame) -> pd.DataFrame:
-    """Adds the columns ``corpus`` and ``fingerprint``, and ``simulated`` if annotators are.
+    """Adds the columns ``corpus`` and ``fingerprint``, and ``annotators`` if they are models.
 
     Existing columns with these names are kept.
     """
     if PAGE.corpus is None:
         return frame
-    origin: dict[str, str | bool] = {
+    origin = {
         "corpus": PAGE.corpus.name,
         "fingerprint": PAGE.corpus.fingerprint,
     }
-    origin |= {"simulated": True} if PAGE.simulated else {}
+    origin |= {"annotators": "language models"} if PAGE.model_annotators else {}
     return frame.assign(**{name: x for name, x in origin.items() if name not in frame})
 
 
@@ -97,7 +97,7 @@ def finding(sentence: str, needs: Need | None = None) -> Notice:
     if not sentence:
         return Notice("This page has no result for this corpus.")
     if PAGE.corpus is not None and PAGE.corpus.synthetic:
-        simulated = " with simulated annotators," * PAGE.simulated
-        return Notice(f"On the surrogate corpus,{simulated} {sentence}")
+        who = " with language models as annotators," * PAGE.model_annotators
+        return Notice(f"On the surrogate corpus,{who} {sentence}")
     first = sentence.split(" ", 1)[0]
     return Notice(sentence[:1].upper() + sentence[1:] if first.isalpha() else sentence)

@@ -29,11 +29,11 @@ def test_a_banner_names_corpus_commit_and_signature(corpus: Corpus) -> None:
     runs = [Mock(record=Mock(), corpus=corpus, is_finished=True) for _ in range(2)]
     for run, name in zip(runs, ("One", "Two"), strict=True):
         run.record.name = name
-    shown = banner(corpus=corpus, runs=runs, signature="a|b", simulated=True)._repr_html_()
+    shown = banner(corpus=corpus, runs=runs, signature="a|b", model_annotators=True)._repr_html_()
     line, _, details = shown.partition("</summary>")
     assert "2 runs" in line
     assert "One; Two" in details
-    assert "annotators of the surrogate are simulated" in details
+    assert "annotators of the surrogate are language models" in details
     # Markup in names is escaped.
     parsed = Markup(shown)
     assert "b" not in parsed.tags
@@ -52,7 +52,7 @@ def test_only_the_surrogate_has_a_notice(corpus: Corpus) -> None:
     # Another corpus with the same name is not the surrogate.
     named = replace(corpus, name="surrogate-test")
     assert SURROGATE_NOTICE not in repr(banner(corpus=named))
-    assert "simulated" not in repr(banner(corpus=surrogate))
+    assert "language models" not in repr(banner(corpus=surrogate))
 
 
 def test_the_environment_sets_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

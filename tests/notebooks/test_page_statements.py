@@ -97,28 +97,32 @@ def test_the_template_run_is_only_on_its_own_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("synthetic", "simulated", "expected"),
+    ("synthetic", "models", "expected"),
     [
         (True, False, "On the surrogate corpus, half of them agree."),
-        (True, True, "On the surrogate corpus, with simulated annotators, half of them agree."),
+        (
+            True,
+            True,
+            "On the surrogate corpus, with language models as annotators, half of them agree.",
+        ),
         (False, False, "Half of them agree."),
     ],
 )
 def test_a_headline_names_only_the_surrogate(
-    corpus: Corpus, synthetic: bool, simulated: bool, expected: str
+    corpus: Corpus, synthetic: bool, models: bool, expected: str
 ) -> None:
-    banner(corpus=replace(corpus, synthetic=synthetic), simulated=simulated)
+    banner(corpus=replace(corpus, synthetic=synthetic), model_annotators=models)
     assert finding("half of them agree.").message == expected
 
 
-@pytest.mark.parametrize("simulated", [False, True])
-def test_every_download_has_its_corpus(corpus: Corpus, simulated: bool) -> None:
-    banner(corpus=corpus, simulated=simulated)
+@pytest.mark.parametrize("models", [False, True])
+def test_every_download_has_its_corpus(corpus: Corpus, models: bool) -> None:
+    banner(corpus=corpus, model_annotators=models)
     html = show(pd.DataFrame({"n": [1, 2]}), "Two numbers.")._repr_html_()
     [data] = re.findall(r'href="data:text/csv;base64,([^"]+)"', html)
     rows = [*csv.DictReader(io.StringIO(base64.b64decode(data).decode()))]
     about: dict[str, Any] = {"corpus": corpus.name, "fingerprint": corpus.fingerprint}
-    about |= {"simulated": "True"} if simulated else {}
+    about |= {"annotators": "language models"} if models else {}
     assert rows == [{"n": "1"} | about, {"n": "2"} | about]
 
 

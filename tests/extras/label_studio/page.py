@@ -1,4 +1,4 @@
-"""The commands of the page *Label your own*, and simulated annotators."""
+"""The commands of the page *Label your own*, and annotators."""
 
 from __future__ import annotations
 
