@@ -16,6 +16,7 @@ _FILES: Final = (
     "data/construction",
     "data/help_lines.yml",
     "data/posts",
+    "data/probes",
     "data/published",
     "data/simulations",
     "data/surrogate/README.md",

@@ -51,6 +51,8 @@ _RUNS: Final = (
     "runs/repeats/*/*/{corpus_name}/*.jsonl",
     # Thresholds are chosen on the dev split.
     "runs/{training}-dev/*.jsonl",
+    # The probe set.
+    "runs/probes/*.jsonl",
 )
 
 
