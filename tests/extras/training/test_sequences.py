@@ -12,9 +12,9 @@ from transformers import AutoModelForCausalLM
 
 from cradle_engines.local.local_engine import Local, load_local
 from cradle_engines.local.reference import Reference
-from cradle_extras.training.sequences import TokenTree, token_tree
+from cradle_extras.training.sequences import TokenTree, token_tree, without_beginning
 from cradle_extras.training.trainer import batch
-from cradle_lib.corpus import Corpus
+from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Options
 from cradle_lib.detection.protocol.session import Answer, Prompt, Session
 from cradle_lib.labels import format_mask
@@ -138,3 +138,22 @@ def test_tokens_of_answers_with_labels_are_marked(corpus: Corpus, weights: Path)
         others = local.tokenizer.decode(tree.ids[tree.targets[~tree.labelled]])
         assert "none" not in marked
         assert set(others.replace("<|end|>", " ").split()) <= {"none"}
+
+
+def test_a_dialogue_without_its_beginning_is_the_rest_of_it_with_its_last_label() -> None:
+    generator = np.random.default_rng(7)
+    opened = kept_whole = 0
+    for dialogue in load_corpus("surrogate", "dev"):
+        cut = without_beginning(dialogue, generator)
+        left = len(dialogue.turns) - len(cut.turns)
+        assert cut.turns[0].asked
+        assert [t.turn_id for t in cut.turns] == [*range(len(cut.turns))]
+        rest = dialogue.turns[left:]
+        assert [(t.text, t.mask) for t in cut.turns] == [(t.text, t.mask) for t in rest]
+        labelled = [t for t in dialogue.turns if t.mask]
+        assert not labelled or labelled[-1].turn_id >= left
+        opened += cut.turns[0].mask > 0
+        kept_whole += left == 0
+    # Complete dialogues of dev never open with a confirm.
+    assert opened > 50
+    assert kept_whole > 20
