@@ -90,7 +90,6 @@ def test_json_output_has_no_other_text(tiny: Path, tmp_path: Path) -> None:
     counts = cradle("data", "check", tiny)["counts"]
     assert {item["name"]: item["found"] for item in counts}["dialogues"] == 3
     assert cradle("score", journal, "--corpus", tiny, "--draws", "5")["turn"]["turns"] == 6
-    assert cradle("construct", "write", "--out", tmp_path / "c")["counts"]["accepted"] == 60
     cost = cradle("estimate", "--model", "gpt-5.1", "--corpus", tiny)
     assert cost["calls"] == 6
     assert 0 < cost["usual_cost"] < cost["highest_cost"] < 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,12 @@ def test_dialogues_are_written_and_checked(tmp_path: Path) -> None:
     with FaultServer({"ok": reply}, seen) as server:
         url = f"base_url={server.url}/ok/v1"
         written = invoke("construct", "write", *options, "openai:stub", "--set", url)
+        calls = len(seen)
+        again = invoke("construct", "write", *options, "openai:stub", "--set", url, "--json")
     assert written.exit_code == 0, written.output
     assert "3 plans: 3 accepted, 0 rejected, 0 failed." in written.stdout
+    assert json.loads(again.stdout)["counts"] == {"accepted": 3, "rejected": 0, "failed": 0}
+    assert len(seen) == calls
     corpus = tmp_path / "out" / "corpus.parquet"
     assert len(load_corpus(corpus)) == 3
     order = ["construct", "check", corpus]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from contextlib import chdir
 from glob import glob
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from typer.testing import Result
 
+from cradle_extras.label_studio.exports import SHIPPED
 from cradle_extras.label_studio.text_folder import read_folder
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
@@ -142,12 +145,15 @@ def test_the_page_installs_and_starts_the_tested_label_studio() -> None:
     assert arguments[arguments.index("--internal-host") + 1] == "127.0.0.1"
 
 
-def test_the_shipped_study_gives_the_surrogates_gold_labels(tmp_path: Path) -> None:
+def test_the_shipped_study_can_be_imported_and_adjudicated(tmp_path: Path) -> None:
     commands = [command.replace("runs/", f"{tmp_path}/") for command in cradle_commands()[-4:]]
-    read, _, _, checked = (run_command(command, paths.ROOT) for command in commands)
-    assert "1,622 annotations" in read
-    assert "more departures from the protocol" in read
-    assert "All counts are those of the published test split." in checked
+    read, _, decided, checked = (run_command(command, paths.ROOT) for command in commands)
+    table = pd.read_parquet(SHIPPED / "annotations.parquet")
+    number = len(table[["dialogue", "annotator"]].drop_duplicates())
+    assert f"{number:,} annotations" in read
+    # The senior had nothing to decide.
+    assert re.search(r"turn conflict +0", decided)
+    assert "Dialogues by timing: early 200, late 200, mid 200." in checked
 
 
 def test_file_extensions_are_checked_first(tmp_path: Path) -> None:

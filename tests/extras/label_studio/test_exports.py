@@ -162,7 +162,7 @@ def test_accounts_of_several_people_are_named(
     for task in (task for tasks in exports.values() for task in tasks):
         task["annotations"][0]["completed_by"] = "all@example.org"
     (note,), (count,) = doubtful().keys(), doubtful().values()
-    assert "all@example.org, which submitted for A, B, C, D, S" in note
+    assert "all@example.org, which submitted for A, B, C, D" in note
     assert count == given.total()
 
 
