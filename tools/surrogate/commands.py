@@ -6,10 +6,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
-from cradle_lib import paths
+from cradle_lib import evaluate, load_corpus, paths, run_model
 from cradle_lib.errors import CradleError
+from tools.surrogate.build import build_surrogate
 from tools.surrogate.dialogue_files import Fault, Written, check_file, file_paths, skeleton
 from tools.surrogate.measures import Measure, doubts, measure
 from tools.surrogate.plans import SPLITS
@@ -61,7 +63,8 @@ def run(arguments: Sequence[str]) -> int:
             files = given.files or file_paths()
             if given.partial and not given.files:
                 files = [path for path in files if path.exists()]
-            return _check(files, partial=given.partial)
+            whole = not given.files and not given.partial
+            return _check(files, partial=given.partial, whole=whole)
     except CradleError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2
@@ -74,7 +77,7 @@ def _texts(given: argparse.Namespace) -> list[Text]:
     return sheet_texts(given.split, given.number, given.anchors)
 
 
-def _check(files: Sequence[Path], *, partial: bool) -> int:
+def _check(files: Sequence[Path], *, partial: bool, whole: bool) -> int:
     dialogues: list[Written] = []
     faults: list[Fault] = []
     for path in files:
@@ -90,6 +93,8 @@ def _check(files: Sequence[Path], *, partial: bool) -> int:
         f"the measures are of {len(sound)} dialogues without a fault"
     )
     measures = measure(sound) if sound else []
+    if whole and not faults:
+        measures.append(_tfidf())
     for one in measures:
         lines.append(_measure_line(one))
         if not one.met:
@@ -98,6 +103,15 @@ def _check(files: Sequence[Path], *, partial: bool) -> int:
             lines += [f"        and {hidden} more"] if hidden > 0 else []
     print("\n".join(lines))  # noqa: T201
     return int(bool(faults) or not all(one.met for one in measures))
+
+
+def _tfidf() -> Measure:
+    """Scores the TF-IDF baseline, which learns from train, on test."""
+    with TemporaryDirectory() as folder:
+        build_surrogate(Path(folder))
+        test = load_corpus(Path(folder) / "test.parquet")
+        score = evaluate(run_model("tfidf", test), draws=0).estimate("micro_f1")
+    return Measure("TF-IDF: micro F1 on test", 100 * float(score.value), 15, 30)
 
 
 def _measure_line(one: Measure) -> str:
