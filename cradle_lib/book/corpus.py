@@ -66,7 +66,7 @@ class BookCorpus:
         return f"{self.choice}-test" if self.choice in _FOLDERS else Path(self.choice).stem
 
     def training(self, root: Path) -> str:
-        """The corpus with a train and a dev split; empty for a single file, or if one is missing."""
+        """The corpus with train and dev splits; empty for a file, or if one of them is missing."""
         if self.choice not in _FOLDERS:
             return ""
         splits = [(root / self.file).with_stem(split) for split in ("train", "dev")]
