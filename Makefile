@@ -74,7 +74,7 @@ test-labelstudio: .venv/.dev $(LABEL_STUDIO)/bin/label-studio
 # Label Studio has too many dependencies to share an environment.
 STUDIO := --constraint tests/extras/label_studio/label-studio.lock label-studio==1.23.2
 $(LABEL_STUDIO)/bin/label-studio: tests/extras/label_studio/label-studio.lock | .venv/.dev
-	$(PYTHON) -m venv $(LABEL_STUDIO)
+	$(BIN)/python -m venv $(LABEL_STUDIO)
 	$(UV) $(LABEL_STUDIO)/bin/python $(STUDIO) \
 	  || $(LABEL_STUDIO)/bin/python -m pip install --quiet --disable-pip-version-check $(STUDIO)
 	@touch $@
@@ -114,8 +114,7 @@ lock:
 	rm -rf .venv-lock
 
 .venv/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11, 3.12 or 3.13 is needed, this is %s: make PYTHON=python3.12" % sys.version.split()[0])'
-	$(PYTHON) -m venv .venv
+	@python=$$(tools/find_python.sh "$(PYTHON)" .venv-uv) && echo "$$python -m venv .venv" && "$$python" -m venv .venv
 
 # Building the book needs no deep-learning packages; development needs all packages.
 .venv/.book: pyproject.toml requirements/uv.lock requirements/book.lock | .venv/bin/python

@@ -66,7 +66,7 @@ def cluster(
     files = [shard_path(journal, f"{index}/{shards}") for index in range(shards)]
     _require_free(journal, files)
     folder = journal.absolute().with_name(f".{journal.stem}.cluster")
-    machines = _open_cluster(kind, sbatch or (), folder)
+    machines = _open_cluster(kind, sbatch or (), folder, shards)
     if settings.model.remote:
         words.append("--yes")
     if given["max_cost"] is not None:
@@ -133,12 +133,12 @@ def _require_free(journal: Path, files: Sequence[Path]) -> None:
         )
 
 
-def _open_cluster(kind: str, sbatch: Sequence[str], folder: Path) -> Slurm | Local:
+def _open_cluster(kind: str, sbatch: Sequence[str], folder: Path, shards: int) -> Slurm | Local:
     if opt.one_of(kind, ("slurm", "local"), "cluster") == "local" and sbatch:
         raise EngineError("local processes take no options of sbatch. Leave --sbatch out.")
     options = {name.strip("-"): value for name, _, value in (o.partition("=") for o in sbatch)}
     folder.mkdir(parents=True, exist_ok=True)
-    return Slurm(folder, options) if kind == "slurm" else Local(folder)
+    return Slurm(folder, options) if kind == "slurm" else Local(folder, shards)
 
 
 def run_jobs(

@@ -59,7 +59,7 @@ class Slurm:
         self._folder, self._options = folder, dict(options)
         self._name = f"cradle-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
         self._jobs: dict[int, Any] = {}
-        queue = _slurm("squeue", "--noheader", "--me", f"--name={self._name}", "--format=%F")
+        queue = _output("squeue", "--noheader", "--me", f"--name={self._name}", "--format=%F")
         if queue.returncode:
             raise EngineError(f"SLURM does not answer: {_reason(queue.stderr)}.")
         if earlier := sorted(set(queue.stdout.split())):
@@ -102,7 +102,7 @@ class Slurm:
         While SLURM does not answer, such as during a restart, these count as running.
         """
         arrays = {job.job_id.partition("_")[0] for job in self._jobs.values()}
-        queue = _slurm(
+        queue = _output(
             *("squeue", "--noheader", "--array", "--states=all", "--format=%i|%T"),
             f"--jobs={','.join(sorted(arrays))}",
         )
@@ -121,25 +121,30 @@ class Slurm:
     def interrupt(self) -> None:
         """Interrupts running jobs, and removes the others from the queue."""
         ids = [job.job_id for job in self._jobs.values()]
-        _slurm("scancel", "--state=PENDING", *ids)
-        _slurm("scancel", "--signal=INT", "--full", *ids)
+        _output("scancel", "--state=PENDING", *ids)
+        _output("scancel", "--signal=INT", "--full", *ids)
 
 
 class Local:
     """Processes of this machine, all at the same time; logs go to the folder.
 
-    If ``CUDA_VISIBLE_DEVICES`` lists several GPUs, each process gets one of them.
+    Each process gets its own share of the GPUs as ``CUDA_VISIBLE_DEVICES``.
+
+    Args:
+        folder: The folder of the logs.
+        shards: The number of processes among which the GPUs are divided.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, shards: int) -> None:
+        self._folder, self._shards = folder, shards
+        self._gpus = _visible_gpus()
         self._jobs: dict[int, subprocess.Popen[bytes]] = {}
 
     def submit(self, commands: Commands) -> None:
         """Starts a process for each command."""
-        gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
         for index, words in commands.items():
-            device = {"CUDA_VISIBLE_DEVICES": gpus[index % len(gpus)]} if len(gpus) > 1 else {}
+            share = _share(self._gpus, index, self._shards)
+            device = {"CUDA_VISIBLE_DEVICES": ",".join(share)} if share else {}
             with self._log(index).open("wb") as log:
                 # In a separate session, so that Ctrl-C reaches it only through `interrupt`.
                 self._jobs[index] = subprocess.Popen(
@@ -176,6 +181,29 @@ class Local:
         return self._folder / f"shard-{index}.log"
 
 
+def _visible_gpus() -> list[str]:
+    """The GPUs that processes may use; empty if the environment decides this, or there are none.
+
+    A scheduler that started this process has set ``CUDA_VISIBLE_DEVICES`` to the allotted GPUs, or
+    has allotted none. Other GPUs of the machine may belong to other jobs.
+    """
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if given is not None:
+        return [gpu.strip() for gpu in given.split(",") if gpu.strip()]
+    if "SLURM_JOB_ID" in os.environ or shutil.which("nvidia-smi") is None:
+        return []
+    # Names instead of numbers, because CUDA may count the GPUs in another order.
+    found = _output("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader")
+    return [] if found.returncode else found.stdout.split()
+
+
+def _share(gpus: Sequence[str], index: int, shards: int) -> Sequence[str]:
+    """Divides GPUs into neighbouring blocks; if there are fewer GPUs than shards, shards share."""
+    if len(gpus) < shards:
+        return gpus[index % len(gpus) :][:1] if gpus else ()
+    return gpus[index * len(gpus) // shards : (index + 1) * len(gpus) // shards]
+
+
 def run_command(words: Sequence[str]) -> int:
     """Runs a command of this library in a job, and returns its exit status.
 
@@ -207,7 +235,7 @@ def _result(job: Any) -> int:
         return 2
 
 
-def _slurm(*command: str) -> subprocess.CompletedProcess[str]:
+def _output(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

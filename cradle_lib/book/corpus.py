@@ -65,10 +65,12 @@ class BookCorpus:
         """The name of the test split's corpus, and of the folder with its runs."""
         return f"{self.choice}-test" if self.choice in _FOLDERS else Path(self.choice).stem
 
-    @property
-    def training(self) -> str:
-        """The corpus with a train and a dev split; empty for a single file."""
-        return self.choice if self.choice in _FOLDERS else ""
+    def training(self, root: Path) -> str:
+        """The corpus with train and dev splits; empty for a file, or if one of them is missing."""
+        if self.choice not in _FOLDERS:
+            return ""
+        splits = [(root / self.file).with_stem(split) for split in ("train", "dev")]
+        return self.choice if all(split.is_file() for split in splits) else ""
 
     @property
     def file(self) -> Path:

@@ -50,7 +50,7 @@ _RUNS: Final = (
     "runs/{corpus_name}/*.jsonl",
     "runs/repeats/*/*/{corpus_name}/*.jsonl",
     # Thresholds are chosen on the dev split.
-    "runs/{training}-dev/*.jsonl",
+    "runs/{corpus}-dev/*.jsonl",
     # The probe set.
     "runs/probes/*.jsonl",
 )
@@ -173,7 +173,10 @@ def load_plan(
         pages[entry.page] = Page(
             name=entry.page,
             notebook=notebook,
-            parameters={name: _filled(x, corpus) for name, x in entry.parameters.items()},
+            parameters={
+                name: corpus.training(project.root) if x == "{training}" else _filled(x, corpus)
+                for name, x in entry.parameters.items()
+            },
             corpus=corpus if entry.about_corpus else None,
             provides=_patterns(entry.provides, models, corpus),
             after=tuple(dict.fromkeys([*entry.after, *_makers_before(entry, plan)])),
@@ -228,7 +231,6 @@ def _filled(value: Any, corpus: BookCorpus, model: str = "", *, escape: bool = F
     slots = {
         "{corpus}": corpus.choice,
         "{corpus_name}": corpus.name,
-        "{training}": corpus.training,
         "{model}": model,
     }
     write = glob.escape if escape else str

@@ -55,8 +55,8 @@ def fetch_release(
 ) -> str:
     """Downloads all splits, joins their files, and checks every row by the same rules.
 
-    A dialogue with a row that can't be used is left out, and a split without any dialogue is not
-    saved; ``report`` is told which rows.
+    A dialogue with a row that can't be used is left out, and a split without any dialogue, or that
+    the Hub does not have, is not saved; ``report`` is told which rows and splits.
 
     Args:
         folder: Target folder.
@@ -112,6 +112,8 @@ def fetch_release(
     for split, parts in files.items():
         target = release_file(split, folder)
         try:
+            if not parts:
+                raise CorpusError(f"the Hub has no {SPLITS[split]} split at {commit[:12]}")
             rows, faults = _without_faults(parts)
         except CorpusError as error:
             rows, faults = pd.DataFrame(), [error]
@@ -132,13 +134,14 @@ def fetch_release(
 
 
 def _parts(names: Sequence[str], split: str, commit: str) -> list[str]:
-    """Lists the files of a split, in order, and requires that none is missing."""
+    """Lists the files of a split, in order; requires all of them, or none."""
     parts = sorted(name for name in names if re.fullmatch(rf"data/{split}[-.].*parquet", name))
     counts = {int(match[1]) for name in parts if (match := re.search(r"-of-(\d+)", name))}
-    if not parts or (counts and counts != {len(parts)}):
-        expected = f"expected {' or '.join(map(str, sorted(counts)))}" if counts else "expected 1"
+    if counts and counts != {len(parts)}:
+        expected = " or ".join(map(str, sorted(counts)))
         raise CorpusError(
-            f"{REPOSITORY} at {commit[:12]} has {len(parts)} parquet files for {split}, {expected}",
+            f"{REPOSITORY} at {commit[:12]} has {len(parts)} parquet files for {split}, "
+            f"expected {expected}",
             hint=_CHANGED,
         )
     return parts

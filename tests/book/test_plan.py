@@ -13,7 +13,7 @@ from cradle_lib.book.notebooks.notebook import Notebook
 from cradle_lib.book.plan import Project, load_plan
 from cradle_lib.errors import BookError
 
-from .mini_book import MODELS, PLAN, make, write
+from .mini_book import MODELS, PLAN, make, notebook, write
 
 
 @pytest.fixture
@@ -26,6 +26,28 @@ def test_the_environment_decides_whether_dialogue_text_is_shown(text: bool) -> N
     plan = load_plan(Project(paths.ROOT), MODELS, BookCorpus(text=text))
     [explore] = [page for page in plan if page.name == "explore"]
     assert explore.parameters["text"] is text
+
+
+@pytest.mark.parametrize(
+    ("corpus", "splits", "training"),
+    [
+        ("surrogate", ("train", "dev"), "surrogate"),
+        ("hub", ("train", "dev"), "hub"),
+        # Each page then says what it does not show.
+        ("hub", ("train",), ""),
+        ("hub", (), ""),
+    ],
+)
+def test_pages_get_the_training_splits_only_if_both_exist(
+    project: Project, corpus: str, splits: tuple[str, ...], training: str
+) -> None:
+    write(project.notebooks / "words.ipynb", notebook(["training = ''"]))
+    write(project.plan, PLAN.replace("{name: one.txt}", '{training: "{training}"}'))
+    folder = {"hub": "release"}.get(corpus, corpus)
+    for split in ("test", *splits):
+        write(project.root / f"data/{folder}/{split}.parquet", split)
+    [words, *_] = load_plan(project, MODELS, BookCorpus(corpus))
+    assert words.parameters == {"training": training}
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cradle_lib import paths
+from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.hub import REPOSITORY, pinned_revision, release_file
 from cradle_lib.corpus.release import read_release
+from cradle_lib.errors import CorpusError
 from cradle_lib.labels import format_mask
 
 from ..loopback import Handler, Loopback
@@ -174,6 +177,39 @@ def test_all_splits_are_checked_and_what_is_right_is_saved(
     kept = [dialogue for dialogue, reason in CHECKED if reason is None]
     assert [len(dialogue.turns) for dialogue in corpus] == [len(dialogue) for dialogue in kept]
     assert format_mask(corpus.dialogues[1].mask) == "alert_past; confirm_CA_past"
+
+
+@pytest.mark.parametrize(
+    ("names", "saved"),
+    [(["test"], ["test"]), (["test", "train"], ["test", "train"]), (["validation"], ["dev"])],
+)
+def test_splits_that_the_hub_lacks_are_reported(
+    hub: Loopback, tmp_path: Path, names: list[str], saved: list[str]
+) -> None:
+    Hub.files = {f"data/{name}-00000-of-00001.parquet": split(name) for name in names}
+    folder = tmp_path / "release"
+    folder.mkdir()
+    # From another commit.
+    (folder / "REVISION").write_text("main")
+    (folder / "train.parquet").write_bytes(b"old")
+    done = fetch(tmp_path, hub.url)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.stem for path in folder.glob("*.parquet")) == saved
+    for ours, theirs in (("train", "train"), ("dev", "validation"), ("test", "test")):
+        line = f"{ours}: the Hub has no {theirs} split at {SHA[:12]}"
+        assert (line in done.stderr) == (ours not in saved)
+
+
+def test_a_missing_split_is_not_an_unfetched_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RELEASE", tmp_path)
+    with pytest.raises(CorpusError, match="the release has not been fetched"):
+        load_corpus("hub", "train")
+    (tmp_path / "test.parquet").write_bytes(split("test"))
+    assert len(load_corpus("hub")) == 1
+    with pytest.raises(CorpusError, match="the release was fetched without its train split"):
+        load_corpus("hub", "train")
 
 
 def test_without_access_it_says_how_to_get_it(hub: Loopback, tmp_path: Path) -> None:

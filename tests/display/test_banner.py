@@ -69,7 +69,7 @@ def test_the_environment_sets_the_corpus(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("CRADLE_TEXT", "1")
     assert BookCorpus.chosen(tmp_path).text
     # A single file has no train split.
-    assert (mine.name, mine.training) == ("mine", "")
+    assert (mine.name, mine.training(tmp_path)) == ("mine", "")
     assert mine.file == tmp_path / "mine.csv"
 
     monkeypatch.setenv(VARIABLE, "hub")

@@ -60,7 +60,7 @@ EXPLANATIONS = {
     ("errors", NO_USER_TURN): "has a user turn. Not shown: Errors at turn level",
     ("conventions", NO_USER_TURN): "has a user turn. Not shown: Macro F1 at turn",
     ("subgroups", "no labels"): "No user turn of no-labels has a gold label. Not shown: M",
-    ("statistics", "twelve ordinary dialogues"): "has no train split and no dev split",
+    ("statistics", "twelve ordinary dialogues"): "corpus does not have both",
     ("statistics", "one dialogue"): "has no column for scenarios.",
     # No result is missing.
     ("per-label", "twelve ordinary dialogues"): "",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
-import subprocess
+import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from cradle_extras.cluster import jobs
 from cradle_extras.cluster.command import count_answers, run_jobs
 from cradle_extras.cluster.jobs import Commands, End, Local
 from cradle_lib.errors import CradleError, EngineError, JournalError
@@ -79,13 +81,51 @@ def test_errors_of_slurm_are_reported(tmp_path: Path, monkeypatch: pytest.Monkey
     assert str(refused.exception) == f"SLURM refuses the tasks: {reason}."
 
 
-def test_each_process_has_its_own_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[dict[str, str]] = []
-    monkeypatch.setattr(subprocess, "Popen", lambda *_, env, **__: started.append(env))
-    for visible, expected in (("4,5", ["4", "5", "4"]), ("7", ["7"] * 3)):
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-        Local(tmp_path).submit({number: ["infer"] for number in range(3)})
-        assert [env["CUDA_VISIBLE_DEVICES"] for env in started[-3:]] == expected
+@pytest.mark.parametrize(
+    ("environment", "installed", "shares"),
+    [
+        ({"CUDA_VISIBLE_DEVICES": "4,5"}, (), ["4", "5", "4"]),
+        ({"CUDA_VISIBLE_DEVICES": "7"}, (), ["7", "7", "7"]),
+        # A large model needs several GPUs for each process.
+        ({"CUDA_VISIBLE_DEVICES": "0,1,2,3,4,5"}, (), ["0,1", "2,3", "4,5"]),
+        ({"CUDA_VISIBLE_DEVICES": "0, 2 ,4,MIG-6"}, (), ["0", "2", "4,MIG-6"]),
+        ({}, ("GPU-a", "GPU-b", "GPU-c"), ["GPU-a", "GPU-b", "GPU-c"]),
+        ({}, (), ["unset"] * 3),
+        ({"CUDA_VISIBLE_DEVICES": ""}, ("GPU-a", "GPU-b"), [""] * 3),
+        # What the scheduler allots takes precedence over what the machine has.
+        ({"SLURM_JOB_ID": "1"}, ("GPU-a", "GPU-b"), ["unset"] * 3),
+        ({"SLURM_JOB_ID": "1", "CUDA_VISIBLE_DEVICES": "2,3"}, ("GPU-a",), ["2", "3", "2"]),
+    ],
+)
+def test_each_process_sees_its_own_gpus(
+    environment: dict[str, str],
+    installed: tuple[str, ...],
+    shares: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = "import os; print(os.environ.get('CUDA_VISIBLE_DEVICES', 'unset'))"
+    monkeypatch.setattr(jobs, "_PROGRAM", (sys.executable, "-S", "-c", program))
+    # The driver's tool, which lists the GPUs of the machine or fails without any.
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(
+        f"#!/bin/sh\nprintf '%s\\n' {' '.join(installed)}\n" if installed else "#!/bin/sh\nexit 9\n"
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    for name in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    local = Local(tmp_path, 3)
+    local.submit({index: [] for index in range(3)})
+    for process in local._jobs.values():
+        assert process.wait() == 0
+    # A shard that is submitted again gets the same GPUs.
+    local.submit({1: []})
+    assert local._jobs[1].wait() == 0
+    logs = [(tmp_path / f"shard-{index}.log").read_text() for index in range(3)]
+    assert logs == [f"{share}\n" for share in shares]
 
 
 def test_complete_answers_of_a_journal_are_counted(tmp_path: Path) -> None:
@@ -156,7 +196,7 @@ def test_exceptions_interrupt_jobs(problem: BaseException, monkeypatch: pytest.M
 
 
 def test_a_failed_process_has_its_reason(tmp_path: Path) -> None:
-    cluster = Local(tmp_path)
+    cluster = Local(tmp_path, 2)
     cluster.submit({0: ["score", "missing.jsonl"], 1: ["models"]})
     # Killed before Python has started.
     cluster._jobs[1].kill()
