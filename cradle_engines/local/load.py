@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,7 @@ from cradle_engines.local.revision import find_adapter, hub_commit, load_error
 from cradle_lib.detection.models.engine import Options, require_packages, short_reason
 from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import EngineError
+from cradle_lib.labels import NONE
 
 # Endings of the names of multimodal models that generate text.
 _MULTIMODAL: Final = ("ForConditionalGeneration", "ForCausalLM")
@@ -29,6 +31,12 @@ _NOT_CAUSAL: Final[dict[str, tuple[Any, ...]]] = {
 # Lists the parts of an embedding model of Sentence Transformers. Its `architectures` may still be
 # those of the language model that it was made from.
 _POOLING: Final = "modules.json"
+# Converts pickled weights; `weights_only`, Transformers' default, runs no code of theirs.
+_CONVERT: Final = (
+    'python -c "from transformers import AutoModelForCausalLM as M, AutoTokenizer as T; '
+    "M.from_pretrained('{0}', dtype='auto', use_safetensors=False).save_pretrained('{1}'); "
+    "T.from_pretrained('{0}').save_pretrained('{1}')\""
+)
 # Tokens whose logits are compared, and tokens after them.
 _TOKENS: Final = 12
 # The title of Transformers' table of missing and unexpected tensors, which are checked here.
@@ -174,18 +182,36 @@ def _base_tokenizer(source: _Source) -> Any:
 
     Raises:
         EngineError: If the base is an adapter. Transformers would load the base that the adapter
-            names, which the record would not contain.
+            names, which the record would not contain. Also if there is no tokenizer.
     """
     from transformers import AutoTokenizer
     from transformers.utils.peft_utils import find_adapter_config_file
 
     place, at_commit = source.place, source.at_commit
-    if find_adapter_config_file(place, revision=at_commit.get("revision")) is not None:
+    found = find_adapter_config_file(place, revision=at_commit.get("revision"))
+    if found is not None:
+        settings = json.loads(Path(found).read_text(encoding="utf-8"))
+        base = settings.get("base_model_name_or_path") or "BASE"
         raise EngineError(
-            f"{source.name}: {place} is an adapter. Name its base and the adapter's folder: "
-            "`weights: BASE + FOLDER`."
+            f"{source.name}: {place} is an adapter. Name its base too: `hf:{base} + {place}`, or "
+            f"`weights: {base} + {place}` in models.yml."
         )
-    return AutoTokenizer.from_pretrained(place, trust_remote_code=False, **at_commit)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False, **at_commit)
+        # Without files, some classes make a tokenizer without a vocabulary.
+        if not set(tokenizer(NONE)["input_ids"]) - set(tokenizer.all_special_ids):
+            raise ValueError("it has no vocabulary")
+    except Exception as error:
+        reason = short_reason(str(error).strip().partition("\n")[0]).rstrip(" .:")
+        into = "the folder"
+        if at_commit:
+            into = f"a folder with its files (`hf download {place} --local-dir FOLDER`)"
+        raise EngineError(
+            f"{source.name}: the tokenizer of {place} is missing or can't be read ({reason}). Copy "
+            "tokenizer.json, tokenizer_config.json and chat_template.jinja of the model that it "
+            f"was trained from into {into}."
+        ) from error
+    return tokenizer
 
 
 def _from_pretrained(source: _Source, dtype: str, device_map: str | None) -> Any:
@@ -200,19 +226,43 @@ def _from_pretrained(source: _Source, dtype: str, device_map: str | None) -> Any
     # A fixed seed, so that values that an architecture initializes are the same in each start.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        lm, info = _auto_class(source).from_pretrained(
-            source.place,
-            dtype=dtype,
-            trust_remote_code=False,
-            use_safetensors=True,
-            output_loading_info=True,
-            # Otherwise Transformers raises an error that does not name the tensors.
-            ignore_mismatched_sizes=True,
-            **source.at_commit,
-            **spread,
-        )
+        try:
+            lm, info = _auto_class(source).from_pretrained(
+                source.place,
+                dtype=dtype,
+                trust_remote_code=False,
+                use_safetensors=True,
+                output_loading_info=True,
+                # Otherwise Transformers raises an error that does not name the tensors.
+                ignore_mismatched_sizes=True,
+                **source.at_commit,
+                **spread,
+            )
+        except OSError as error:
+            if not _is_pickled(source):
+                raise
+            folder = f"{Path(source.place).name}-safetensors"
+            raise EngineError(
+                f"{source.name}: {source.place} has no safetensors, only pickled weights (.bin), "
+                "which are not read because they can contain code. Convert them with "
+                f"`{_CONVERT.format(source.place, folder)}` and use the folder {folder}."
+            ) from error
     require_all_tensors(lm, info)
     return lm
+
+
+def _is_pickled(source: _Source) -> bool:
+    """Whether a base has pickled weights and no safetensors."""
+    from huggingface_hub import list_repo_files
+
+    names: list[str] = []
+    if not source.at_commit:
+        names = [file.name for file in Path(source.place).iterdir()]
+    else:
+        with suppress(Exception):  # No network, or no access.
+            names = list_repo_files(source.place, **source.at_commit)
+    pickled = any(re.fullmatch(r"pytorch_model.*\.bin", name) for name in names)
+    return pickled and not any(name.endswith(".safetensors") for name in names)
 
 
 def _auto_class(source: _Source) -> Any:

@@ -194,9 +194,12 @@ class Model(_Strict):
         engine: Name of its engine.
         weights: Repository or folder of the weights, a name that starts with
             ``embedded:``, or the provider's name of the model.
-            ``BASE + FOLDER`` is a base with the adapter in a folder.
+            ``BASE + ADAPTER`` is a base with the adapter in a folder or repository.
         revision: Commit or checksum of the weights; ``None`` if they are not pinned. With an
-            adapter, ``BASE + ADAPTER``: the pin of the base and the digest of the adapter.
+            adapter, ``BASE + ADAPTER``: the pin of the base and the digest or commit of the
+            adapter.
+        trained_on: Name of the base in the adapter's configuration, if it differs from the one in
+            ``weights`` although both are the same model.
         prompt: Name of its prompt template.
         neutralise: Whether the text of turns is changed so that it can't imitate a part of the
             prompt: see :mod:`~cradle_lib.detection.protocol.neutralise`.
@@ -233,6 +236,7 @@ class Model(_Strict):
     engine: str
     weights: str | None = None
     revision: str | None = None
+    trained_on: str | None = None
     prompt: str = "turn"
     neutralise: bool = True
     decoding: Decoding | None = None
@@ -268,7 +272,7 @@ class Model(_Strict):
 
     @property
     def adapter(self) -> str | None:
-        """Folder of the adapter; ``None`` if there is none."""
+        """Folder or repository of the adapter; ``None`` if there is none."""
         return str(self.weights).partition(_PLUS)[2] or None
 
     @property
@@ -278,7 +282,7 @@ class Model(_Strict):
 
     @property
     def adapter_revision(self) -> str | None:
-        """The digest that pins the adapter."""
+        """The digest or commit that pins the adapter."""
         return (self.revision or "").partition(_PLUS)[2] or None
 
     @property
@@ -302,6 +306,8 @@ class Model(_Strict):
         engine = find_engine(self.engine)
         if engine.needs_weights and not self.weights:
             raise ValueError(f"engine {self.engine} needs 'weights'")
+        if self.trained_on is not None and self.adapter is None:
+            raise ValueError("'trained_on' needs 'weights' with an adapter: BASE + ADAPTER")
         for setting in self.decoding.model_dump(exclude_defaults=True) if self.decoding else ():
             if setting not in engine.uses:
                 raise ValueError(

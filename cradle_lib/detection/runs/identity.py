@@ -40,6 +40,7 @@ def make_record(
         engine=model.engine,
         weights=model.weights,
         revision=revision_of(engine, model),
+        trained_on=model.trained_on,
         tokenizer=engine.tokenizer,
         decoding=decoding | engine.checkpoint_decoding(),
         remote=model.remote,

@@ -62,7 +62,7 @@ def other_settings(model: Model, corpus: Corpus, history: History, record: Recor
         RegistryError: If the model's prompt does not exist.
     """
     asked, stored = _settings(model, corpus, history), record.flat_settings
-    later = stored.keys() - asked.keys() - {"neutralise"}
+    later = stored.keys() - asked.keys() - {"neutralise", "trained_on"}
     if "from_checkpoint" not in asked:
         later &= _FOUND_LATER
     same_name = record.prompt == model.prompt
@@ -176,6 +176,7 @@ def _settings(model: Model, corpus: Corpus, history: History) -> dict[str, Any]:
         "prompt_hash": load_template(model.prompt).hash,
         "history": history,
         "corpus": corpus.name,
+        **({} if model.trained_on is None else {"trained_on": model.trained_on}),
         **({} if model.neutralise else {"neutralise": False}),
         **(model.decoding.settings if model.decoding else {}),
     }

@@ -73,8 +73,8 @@ def run_model(
             ``concurrency`` (parallel calls), ``progress``, ``consent`` (called with the
             destination before text leaves the machine) and ``max_cost`` (dollars, over all
             starts). By default nothing is sent.
-        **settings: For an id or a spec: ``engine``, ``base_url``, ``key``, ``prompt``,
-            ``neutralise``, and any decoding setting.
+        **settings: For an id or a spec: ``engine``, ``trained_on``, ``base_url``, ``key``,
+            ``prompt``, ``neutralise``, and any decoding setting.
 
     Returns:
         The predictions, aligned to the dialogues that are answered completely; with ``limit`` or
@@ -86,7 +86,8 @@ def run_model(
     """
     engine = None
     if isinstance(model, str | Model):
-        entry = resolve(model, name=name, **settings)
+        notice = (options or Options()).notice
+        entry = resolve(model, name=name, notice=notice, **settings)
     else:
         engine = Function(model, name, version)
         entry = function_entry(engine)
