@@ -94,7 +94,7 @@ def train_model(
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     folder = Path(out)
-    model = resolve(base, prompt=recipe.prompt)
+    model = resolve(base, prompt=recipe.prompt, notice=notice)
     if model.kind != "local" or model.adapter:
         raise EngineError(
             f"{model.name} can't be trained on this machine. Name weights without an adapter: an "
