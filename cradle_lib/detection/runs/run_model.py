@@ -159,8 +159,8 @@ def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions
         models: As for :func:`.stored_runs`.
 
     Returns:
-        The predictions in the order of the models. A model without a run is left out, as is a
-        baseline without data to learn from. If a run can't be read, the reason is written to the
+        The predictions in the order of the models. A model without a run is left out. If a run
+        can't be read, or a baseline has no data to learn from, the reason is written to the
         standard error stream.
 
     Raises:
@@ -173,9 +173,12 @@ def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions
         require_name(name, corpus)
         with leave_out():
             if name in registry and registry[name].kind == "baseline":
-                with suppress(EngineError):  # The corpus has no train split.
+                try:
                     found.append(run_model(registry[name], corpus))
                     continue
+                except EngineError as error:  # The corpus has no train split.
+                    if not run_files(name, corpus):
+                        raise EngineError(f"{registry[name].name}: {error}") from None
             if run_files(name, corpus):
                 found.append(load_named(name, corpus))
     return with_distinct_names(found if models else found + other_runs(corpus, found))
