@@ -49,9 +49,10 @@ class Local:
 
     @property
     def device(self) -> torch.device:
-        """Device of the input embeddings."""
-        device: torch.device = self.lm.get_input_embeddings().weight.device
-        return device
+        """Device of the token ids."""
+        from cradle_engines.local.devices import input_device
+
+        return input_device(self.lm)
 
     @cached_property
     def context(self) -> int | None:
