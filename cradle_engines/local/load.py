@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,8 +64,12 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
         with _source(model) as source:
             base_tokenizer = tokenizer = _base_tokenizer(source)
             dtype = (model.decoding and model.decoding.dtype) or "auto"
-            lm = _from_pretrained(source, dtype, options.device_map)
-            lm = lm if options.device_map else lm.to(device)
+            kind, config = _auto_class(source)
+            places = options.device_map or place_weights(kind, config, dtype, options.device)
+            lm = _from_pretrained(source, kind, dtype, places)
+            used = getattr(lm, "hf_device_map", {})
+            if len(used) > 1 and not options.device_map:
+                options.notice(_spread_over(model, used))
             _require_causal(source, lm, base_tokenizer)
             if (folder := find_adapter(model)) is not None:
                 tokenizer = adapter_tokenizer(model.name, folder, base_tokenizer, options.notice)
@@ -214,20 +218,55 @@ def _base_tokenizer(source: _Source) -> Any:
     return tokenizer
 
 
-def _from_pretrained(source: _Source, dtype: str, device_map: str | None) -> Any:
-    """Loads the weights.
+def place_weights(
+    kind: Any, config: Any, dtype: str, device: str | None
+) -> str | dict[str, str] | None:
+    """Chooses where weights are loaded, so that no GPU needs a copy of them in host memory.
 
-    Raises:
-        EngineError: If they are not those of a causal language model, or not complete.
+    Args:
+        kind: Class of the model.
+        config: Its configuration.
+        dtype: Number format of the weights.
+        device: The user's choice.
+
+    Returns:
+        A ``device_map`` of Transformers: one device, or ``auto`` if there are several GPUs and the
+        first is too small. ``None`` for the CPU.
     """
     import torch
 
-    spread = {"device_map": device_map} if device_map else {}
+    from cradle_engines.local.devices import fits_on_gpu, weights_size
+
+    if device is None and torch.cuda.device_count() > 1:
+        size = weights_size(kind, config, dtype)
+        return {"": "cuda"} if fits_on_gpu(size) else "auto"
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    return None if device == "cpu" else {"": device}
+
+
+def _spread_over(model: Model, used: Mapping[str, object]) -> str:
+    """Says over which devices a model was spread, given the device of each of its parts."""
+    places = dict.fromkeys(str(place) for place in used.values())
+    named = ", ".join(f"GPU {place}" if place.isdecimal() else place for place in places)
+    sentence = f"{model.name} does not fit on one GPU. Its layers are spread over {named}."
+    outside = {"cpu", "disk"} & places.keys()
+    return sentence + " Layers outside the GPUs make it many times slower." * bool(outside)
+
+
+def _from_pretrained(source: _Source, kind: Any, dtype: str, device_map: Any) -> Any:
+    """Loads the weights as a class of Transformers.
+
+    Raises:
+        EngineError: If they are not complete.
+    """
+    import torch
+
+    places = {"device_map": device_map} if device_map else {}
     # A fixed seed, so that values that an architecture initializes are the same in each start.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         try:
-            lm, info = _auto_class(source).from_pretrained(
+            lm, info = kind.from_pretrained(
                 source.place,
                 dtype=dtype,
                 trust_remote_code=False,
@@ -236,7 +275,7 @@ def _from_pretrained(source: _Source, dtype: str, device_map: str | None) -> Any
                 # Otherwise Transformers raises an error that does not name the tensors.
                 ignore_mismatched_sizes=True,
                 **source.at_commit,
-                **spread,
+                **places,
             )
         except OSError as error:
             if not _is_pickled(source):
@@ -265,8 +304,10 @@ def _is_pickled(source: _Source) -> bool:
     return pickled and not any(name.endswith(".safetensors") for name in names)
 
 
-def _auto_class(source: _Source) -> Any:
-    """Finds the class of a checkpoint; multimodal models are loaded with all their parts.
+def _auto_class(source: _Source) -> tuple[Any, Any]:
+    """Finds the class and configuration of a checkpoint.
+
+    Multimodal models are loaded with all their parts.
 
     Raises:
         EngineError: If the configuration is neither of a causal language model nor of a multimodal
@@ -295,7 +336,7 @@ def _auto_class(source: _Source) -> Any:
         for name, values in _NOT_CAUSAL.items():
             if (value := getattr(part, name, None)) in values:
                 raise source.not_causal(f"{named} with `{name}: {value}`")
-    return found
+    return found, config
 
 
 def _require_causal(source: _Source, lm: Any, tokenizer: Any) -> None:

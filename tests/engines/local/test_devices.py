@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
-from cradle_engines.local import devices
-from cradle_engines.local.devices import is_out_of_memory
+from cradle_engines.local import devices, load
+from cradle_engines.local.devices import is_out_of_memory, weights_size
+from cradle_engines.local.load import place_weights
 from cradle_engines.local.local_engine import Local
 from cradle_engines.local.wave.engine import LARGEST_WAVE, Wave, affordable_size
 from cradle_engines.local.wave.proof import prove
@@ -24,6 +25,9 @@ from .tiny_models import make_model
 
 pytestmark = pytest.mark.usefixtures("short_prompt")
 
+# The parts of a tiny model.
+PARTS = ("model.embed_tokens", "model.rotary_emb", "model.layers.0", "model.layers.1")
+PARTS += ("model.norm", "lm_head")
 # A model with layers on two devices, as PyTorch computes the devices of tensors without memory.
 # This PyTorch may be built without CUDA, so that the devices are of a kind that it lets programs
 # define. FakeTensorMode does not check the devices of indices, which a GPU does.
@@ -55,38 +59,40 @@ class CheckIndices(TorchDispatchMode):
 ONE, TWO = torch.device("twin:0"), torch.device("twin:1")
 PLACES = {"model.embed_tokens": ONE, "model.rotary_emb": ONE, "model.layers.0": ONE}
 PLACES |= {"model.layers.1": TWO, "model.norm": TWO, "lm_head": TWO}
-with FakeTensorMode(), CheckIndices(), torch.inference_mode():
-    config = AutoConfig.from_pretrained(FOLDER)
-    lm = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
-    for name, place in PLACES.items():
-        for module in lm.get_submodule(name).modules():
-            for own in (module._parameters, module._buffers):
-                for key, tensor in own.items():
-                    own[key] = tensor if tensor is None else tensor.to(place)
-    for module in lm.modules():
-        for key, tensor in module._parameters.items():
-            if tensor is not None:
-                module._parameters[key] = torch.nn.Parameter(tensor, requires_grad=False)
-    dispatch_model(lm, PLACES, main_device=ONE)
-    store = KeyValueStore(3)
-    with sharing(lm, store):
-        forward(lm, store, BatchLayout([Piece(0, 0, 9)], ONE), range(9), [])
-        store.freeze_prefix(9, lm)
-        # Long and short pieces, which are computed apart.
-        for start, lengths in ((0, (20, 3, 1)), (1, (1, 2, 1))):
-            pieces = [Piece(slot, start, length) for slot, length in enumerate(lengths)]
-            ids = range(sum(lengths))
-            logits = forward(lm, store, BatchLayout(pieces, ONE), ids, [0, 2])
-            assert logits.shape == (2, 400)
-    assert [store.own[layer][0].device for layer in (0, 1)] == [ONE, TWO]
+for folder in FOLDERS:
+    with FakeTensorMode(), CheckIndices(), torch.inference_mode():
+        config = AutoConfig.from_pretrained(folder)
+        lm = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+        for name, place in PLACES.items():
+            for module in lm.get_submodule(name).modules():
+                for own in (module._parameters, module._buffers):
+                    for key, tensor in own.items():
+                        own[key] = tensor if tensor is None else tensor.to(place)
+        for module in lm.modules():
+            for key, tensor in module._parameters.items():
+                if tensor is not None:
+                    module._parameters[key] = torch.nn.Parameter(tensor, requires_grad=False)
+        dispatch_model(lm, PLACES, main_device=ONE)
+        store = KeyValueStore(3)
+        with sharing(lm, store):
+            forward(lm, store, BatchLayout([Piece(0, 0, 9)], ONE), range(9), [])
+            store.freeze_prefix(9, lm)
+            # Long and short pieces, which are computed apart.
+            for start, lengths in ((0, (20, 3, 1)), (1, (1, 2, 1))):
+                pieces = [Piece(slot, start, length) for slot, length in enumerate(lengths)]
+                ids = range(sum(lengths))
+                logits = forward(lm, store, BatchLayout(pieces, ONE), ids, [0, 2])
+                assert logits.shape == (2, 400)
+        assert [store.own[layer][0].device for layer in (0, 1)] == [ONE, TWO]
 """
 
 
-@pytest.mark.parametrize("family", ["llama", "gemma3", "gpt-oss"])
 def test_layers_on_two_devices_get_masks_and_indices_on_their_own(
-    families: dict[str, Path], family: str
+    families: dict[str, Path],
 ) -> None:
-    program = TWO_DEVICES.replace("FOLDER", repr(str(families[family])))
+    # Without and with sliding windows and attention sinks.
+    folders = [str(families[family]) for family in ("llama", "gemma3", "gpt-oss")]
+    program = TWO_DEVICES.replace("FOLDERS", repr(folders))
     done = subprocess.run(
         (sys.executable, "-W", "ignore", "-c", program),
         capture_output=True,
@@ -102,11 +108,10 @@ def test_layers_on_two_devices_get_masks_and_indices_on_their_own(
 def test_weights_that_are_offloaded_to_disk_give_the_same_answers(
     loaded: Local, tmp_path: Path, offloaded: tuple[str, ...]
 ) -> None:
-    names = ("model.embed_tokens", "model.layers.0", "model.layers.1", "model.norm", "lm_head")
-    places = {name: "disk" if name in offloaded else "cpu" for name in names}
+    places = {name: "disk" if name in offloaded else "cpu" for name in PARTS}
     lm = AutoModelForCausalLM.from_pretrained(
         loaded.lm.name_or_path,
-        device_map=places | {"model.rotary_emb": "cpu"},
+        device_map=places,
         offload_folder=str(tmp_path / "offloaded"),
     ).eval()
     lm.generation_config = loaded.lm.generation_config
@@ -158,3 +163,58 @@ def test_the_device_with_the_least_memory_for_its_layers_limits_the_batch(
     assert affordable_size(waiting, {one: 1000, two: 1000, cpu: 1000}) == 3
     assert affordable_size(waiting, {two: 10**9}) == 1
     assert affordable_size(waiting, {one: 1}) == LARGEST_WAVE
+
+
+# Parameters as the models' cards state them, in billions; sizes as in their configurations.
+PUBLISHED = [
+    (14.8, "qwen3", (5120, 17408, 40, 40, 8, 151_936)),
+    (32.8, "qwen3", (5120, 25600, 64, 64, 8, 151_936)),
+    (70.6, "llama", (8192, 28672, 80, 64, 8, 128_256)),
+    (72.7, "qwen2", (8192, 29568, 80, 64, 8, 152_064)),
+]
+
+
+@pytest.mark.parametrize(("billions", "family", "sizes"), PUBLISHED)
+def test_models_that_do_not_fit_on_one_gpu_are_spread_over_all(
+    billions: float, family: str, sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
+    names += ("num_key_value_heads", "vocab_size")
+    more = {"head_dim": 128, "tie_word_embeddings": False} | dict(zip(names, sizes, strict=True))
+    config = CONFIG_MAPPING[family](**more)
+    size = weights_size(AutoModelForCausalLM, config, "bfloat16")
+    assert size / 2e9 == pytest.approx(billions, abs=0.05)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for memory in (84e9, 150e9):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _, memory=memory: (memory, memory))
+        for gpus in (1, 2):
+            monkeypatch.setattr(torch.cuda, "device_count", lambda gpus=gpus: gpus)
+            expected = "auto" if gpus == 2 and 2e9 * billions > 0.9 * memory else {"": "cuda"}
+            chosen = [
+                place_weights(AutoModelForCausalLM, config, "bfloat16", device)
+                for device in (None, "cuda:1", "cpu")
+            ]
+            assert chosen == [expected, {"": "cuda:1"}, None]
+
+
+def test_the_size_of_weights_is_that_of_the_file(families: dict[str, Path]) -> None:
+    for folder in families.values():
+        lm = AutoModelForCausalLM.from_pretrained(folder)
+        found = weights_size(AutoModelForCausalLM, lm.config, "auto")
+        header = (folder / "model.safetensors").read_bytes()[:8]
+        stored = (folder / "model.safetensors").stat().st_size
+        assert found == stored - 8 - int.from_bytes(header, "little")
+
+
+def test_the_loader_gets_the_chosen_devices_and_they_are_named(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notices: list[str] = []
+    places = dict.fromkeys(PARTS, "cpu") | {"model.layers.1": "disk"}
+    monkeypatch.setattr(load, "place_weights", lambda *_: places)
+    lm, _ = load.load_weights(make_model(weights), Options(notice=notices.append))
+    assert [layer.mlp.up_proj.weight.device.type for layer in lm.model.layers] == ["cpu", "meta"]
+    assert notices == [
+        "Tiny does not fit on one GPU. Its layers are spread over cpu, disk. "
+        "Layers outside the GPUs make it many times slower."
+    ]
