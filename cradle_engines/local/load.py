@@ -198,7 +198,8 @@ def _base_tokenizer(source: _Source) -> Any:
         base = settings.get("base_model_name_or_path") or "BASE"
         raise EngineError(
             f"{source.name}: {place} is an adapter. Name its base too: `hf:{base} + {place}`, or "
-            f"`weights: {base} + {place}` in models.yml."
+            f"`weights: {base} + {place}` in models.yml. With another copy of that base, add "
+            f"`--set trained_on={base}`."
         )
     try:
         tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False, **at_commit)

@@ -164,8 +164,8 @@ def _registered(
             continue
         if scheme == "hf" and entry.kind == "local":
             return entry
-        local = entry.revision is None and base_url is not None and entry.base_url is not None
-        local = local and is_local_address(base_url) and is_local_address(entry.base_url)
+        addresses = (base_url or "", entry.base_url or "")
+        local = entry.revision is None and all(map(is_local_address, addresses))
         if entry.engine == _ENGINES.get(scheme) and (local or base_url == entry.base_url):
             return entry
     return None

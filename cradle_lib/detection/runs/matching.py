@@ -62,6 +62,10 @@ def other_settings(model: Model, corpus: Corpus, history: History, record: Recor
         RegistryError: If the model's prompt does not exist.
     """
     asked, stored = _settings(model, corpus, history), record.flat_settings
+    chat = stored.pop("chat", {})
+    added = model.added_switches(chat)
+    if left := {name: value for name, value in chat.items() if name not in added}:
+        stored["chat"] = left
     later = stored.keys() - asked.keys() - {"neutralise", "trained_on"}
     if "from_checkpoint" not in asked:
         later &= _FOUND_LATER

@@ -135,6 +135,7 @@ def test_an_adapter_on_the_hub_is_pinned_and_answers_like_its_folder(
     assert f"`--set trained_on={TRAINED_ON}`" in refused
     assert f"was trained on {TRAINED_ON}" in wrong
     assert f"lab/adapter is an adapter. Name its base too: `hf:{TRAINED_ON} + lab/adapter`" in alone
+    assert f"With another copy of that base, add `--set trained_on={TRAINED_ON}`." in alone
     settings, answers, _ = found
     assert (settings["revision"], settings["trained_on"]) == (f"{OLD} + {OLD}", TRAINED_ON)
     assert answers == folders[1] != base[1]
