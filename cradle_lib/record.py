@@ -45,7 +45,7 @@ _IDENTITY: Final = (
     "corpus",
 )
 # Included in the identity only if set, so that existing runs keep their identity.
-_IF_SET: Final = ("endpoint", "code", "tokenizer", "neutralise")
+_IF_SET: Final = ("endpoint", "code", "tokenizer", "trained_on", "neutralise")
 #: Settings of the identity that change with files, and not because the user asks for others.
 VERSIONED: Final = frozenset({"revision", "code", "prompt_hash"})
 
@@ -72,6 +72,8 @@ class Record(BaseModel):
         weights: Where the weights came from, or the endpoint; ``None`` for baselines.
         revision: Revision or checksum of the weights, of a lexicon or of the train split, with the
             declared version of the engine's code if it has one.
+        trained_on: Name of the base in the adapter's configuration, if it was set because it
+            differs from the one in ``weights``.
         tokenizer: The parts of the adapter's own tokenizer and chat template that are used;
             ``None`` if both come with the weights.
         prompt: Name of the prompt template.
@@ -113,6 +115,7 @@ class Record(BaseModel):
     engine: str
     weights: str | None = None
     revision: str | None = None
+    trained_on: str | None = None
     tokenizer: str | None = None
     prompt: str
     prompt_hash: str

@@ -22,7 +22,7 @@ uv=$(command -v uv) || {
 }
 find() { "$uv" python find --system --no-project "$supported" 2>/dev/null; }
 find && exit
-reason=$("$uv" python install "$supported" 2>&1) && find && exit
+reason=$(UV_PYTHON_INSTALL_BIN=0 "$uv" python install "$supported" 2>&1) && find && exit
 [ -x "$uv" ] || reason="uv could not be installed"
 reason=$(echo "$reason" | sed -n '$s/^ *[a-z]*: //;$p')
 echo "error: no supported Python is here, and none could be downloaded (${reason:-uv failed}). Install Python" \

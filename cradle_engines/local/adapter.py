@@ -166,9 +166,17 @@ def _require_supported(config: Any, model: Model) -> None:
         _KindError: If it can't be used with any base.
     """
     trained_on = config.base_model_name_or_path or model.base
-    # Only the last part of a folder's path is compared.
-    if Path(trained_on).name != Path(model.base).name:
-        raise ValueError(f"it was trained on {trained_on}")
+    if model.trained_on is not None:
+        is_other = trained_on != model.trained_on
+    else:
+        # Only the last part of a folder's path is compared.
+        is_other = Path(trained_on).name != Path(model.base).name
+    if is_other:
+        raise ValueError(
+            f"it was trained on {trained_on}. If that is the same model under another name, "
+            f"set `trained_on` to it: `--set trained_on={trained_on}`, or a field in models.yml; "
+            "the run's record will contain it"
+        )
     if config.task_type not in (None, "CAUSAL_LM"):
         raise _KindError(f"it was trained for the task {config.task_type}")
     if config.is_prompt_learning:
@@ -185,7 +193,8 @@ def _require_supported(config: Any, model: Model) -> None:
 def _other_revision(config: Any, model: Model) -> str | None:
     """Names the base that is loaded, unless it is the revision that the adapter was trained on."""
     named = config.revision
-    if named in (None, model.base_revision):
+    # Another repository has other commits.
+    if model.trained_on is not None or named in (None, model.base_revision):
         return None
     if Path(model.base).is_dir():
         # A folder may have any commit of a branch.

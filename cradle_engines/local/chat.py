@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from cradle_lib.detection.models.dates import today
-from cradle_lib.detection.protocol.thoughts import MARKER, is_open, open_marker
+from cradle_lib.detection.protocol.thoughts import MARKER, SWITCHES, is_open, open_marker
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import LABELS, NONE
 
@@ -139,6 +139,16 @@ class Chat:
             return is_open(self._after_question)
         texts = (str(self._tokenizer.chat_template or ""), *self._known.values())
         return any(MARKER.search(text) for text in texts)
+
+    @cached_property
+    def thinking_off(self) -> dict[str, bool]:
+        """The switch that turns off thoughts which the template leaves on; empty if none."""
+        for name in SWITCHES:
+            if name not in self._switches and name in str(self._tokenizer.chat_template):
+                off = Chat(self._tokenizer, self._switches | {name: False}, self._day)
+                if off._after_question != self._after_question:
+                    return {name: False}
+        return {}
 
     def ends(self, lm: Any, shipped: Any) -> frozenset[int]:
         """Finds all tokens that end an answer, according to any part of a checkpoint.

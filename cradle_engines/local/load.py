@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,7 @@ from cradle_engines.local.revision import find_adapter, hub_commit, load_error
 from cradle_lib.detection.models.engine import Options, require_packages, short_reason
 from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import EngineError
+from cradle_lib.labels import NONE
 
 # Endings of the names of multimodal models that generate text.
 _MULTIMODAL: Final = ("ForConditionalGeneration", "ForCausalLM")
@@ -29,6 +31,12 @@ _NOT_CAUSAL: Final[dict[str, tuple[Any, ...]]] = {
 # Lists the parts of an embedding model of Sentence Transformers. Its `architectures` may still be
 # those of the language model that it was made from.
 _POOLING: Final = "modules.json"
+# Converts pickled weights; `weights_only`, Transformers' default, runs no code of theirs.
+_CONVERT: Final = (
+    'python -c "from transformers import AutoModelForCausalLM as M, AutoTokenizer as T; '
+    "M.from_pretrained('{0}', dtype='auto', use_safetensors=False).save_pretrained('{1}'); "
+    "T.from_pretrained('{0}').save_pretrained('{1}')\""
+)
 # Tokens whose logits are compared, and tokens after them.
 _TOKENS: Final = 12
 # The title of Transformers' table of missing and unexpected tensors, which are checked here.
@@ -56,8 +64,12 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
         with _source(model) as source:
             base_tokenizer = tokenizer = _base_tokenizer(source)
             dtype = (model.decoding and model.decoding.dtype) or "auto"
-            lm = _from_pretrained(source, dtype, options.device_map)
-            lm = lm if options.device_map else lm.to(device)
+            kind, config = _auto_class(source)
+            places = options.device_map or place_weights(kind, config, dtype, options.device)
+            lm = _from_pretrained(source, kind, dtype, places)
+            used = getattr(lm, "hf_device_map", {})
+            if len(used) > 1 and not options.device_map:
+                options.notice(_spread_over(model, used))
             _require_causal(source, lm, base_tokenizer)
             if (folder := find_adapter(model)) is not None:
                 tokenizer = adapter_tokenizer(model.name, folder, base_tokenizer, options.notice)
@@ -174,49 +186,129 @@ def _base_tokenizer(source: _Source) -> Any:
 
     Raises:
         EngineError: If the base is an adapter. Transformers would load the base that the adapter
-            names, which the record would not contain.
+            names, which the record would not contain. Also if there is no tokenizer.
     """
     from transformers import AutoTokenizer
     from transformers.utils.peft_utils import find_adapter_config_file
 
     place, at_commit = source.place, source.at_commit
-    if find_adapter_config_file(place, revision=at_commit.get("revision")) is not None:
+    found = find_adapter_config_file(place, revision=at_commit.get("revision"))
+    if found is not None:
+        settings = json.loads(Path(found).read_text(encoding="utf-8"))
+        base = settings.get("base_model_name_or_path") or "BASE"
         raise EngineError(
-            f"{source.name}: {place} is an adapter. Name its base and the adapter's folder: "
-            "`weights: BASE + FOLDER`."
+            f"{source.name}: {place} is an adapter. Name its base too: `hf:{base} + {place}`, or "
+            f"`weights: {base} + {place}` in models.yml. With another copy of that base, add "
+            f"`--set trained_on={base}`."
         )
-    return AutoTokenizer.from_pretrained(place, trust_remote_code=False, **at_commit)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False, **at_commit)
+        # Without files, some classes make a tokenizer without a vocabulary.
+        if not set(tokenizer(NONE)["input_ids"]) - set(tokenizer.all_special_ids):
+            raise ValueError("it has no vocabulary")
+    except Exception as error:
+        reason = short_reason(str(error).strip().partition("\n")[0]).rstrip(" .:")
+        into = "the folder"
+        if at_commit:
+            into = f"a folder with its files (`hf download {place} --local-dir FOLDER`)"
+        raise EngineError(
+            f"{source.name}: the tokenizer of {place} is missing or can't be read ({reason}). Copy "
+            "tokenizer.json, tokenizer_config.json and chat_template.jinja of the model that it "
+            f"was trained from into {into}."
+        ) from error
+    return tokenizer
 
 
-def _from_pretrained(source: _Source, dtype: str, device_map: str | None) -> Any:
-    """Loads the weights.
+def place_weights(
+    kind: Any, config: Any, dtype: str, device: str | None
+) -> str | dict[str, str] | None:
+    """Chooses where weights are loaded, so that no GPU needs a copy of them in host memory.
 
-    Raises:
-        EngineError: If they are not those of a causal language model, or not complete.
+    Args:
+        kind: Class of the model.
+        config: Its configuration.
+        dtype: Number format of the weights.
+        device: The user's choice.
+
+    Returns:
+        A ``device_map`` of Transformers: one device, or ``auto`` if there are several GPUs and the
+        first is too small. ``None`` for the CPU.
     """
     import torch
 
-    spread = {"device_map": device_map} if device_map else {}
+    from cradle_engines.local.devices import fits_on_gpu, weights_size
+
+    if device is None and torch.cuda.device_count() > 1:
+        size = weights_size(kind, config, dtype)
+        return {"": "cuda"} if fits_on_gpu(size) else "auto"
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    return None if device == "cpu" else {"": device}
+
+
+def _spread_over(model: Model, used: Mapping[str, object]) -> str:
+    """Says over which devices a model was spread, given the device of each of its parts."""
+    places = dict.fromkeys(str(place) for place in used.values())
+    named = ", ".join(f"GPU {place}" if place.isdecimal() else place for place in places)
+    sentence = f"{model.name} does not fit on one GPU. Its layers are spread over {named}."
+    outside = {"cpu", "disk"} & places.keys()
+    return sentence + " Layers outside the GPUs make it many times slower." * bool(outside)
+
+
+def _from_pretrained(source: _Source, kind: Any, dtype: str, device_map: Any) -> Any:
+    """Loads the weights as a class of Transformers.
+
+    Raises:
+        EngineError: If they are not complete.
+    """
+    import torch
+
+    places = {"device_map": device_map} if device_map else {}
     # A fixed seed, so that values that an architecture initializes are the same in each start.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        lm, info = _auto_class(source).from_pretrained(
-            source.place,
-            dtype=dtype,
-            trust_remote_code=False,
-            use_safetensors=True,
-            output_loading_info=True,
-            # Otherwise Transformers raises an error that does not name the tensors.
-            ignore_mismatched_sizes=True,
-            **source.at_commit,
-            **spread,
-        )
+        try:
+            lm, info = kind.from_pretrained(
+                source.place,
+                dtype=dtype,
+                trust_remote_code=False,
+                use_safetensors=True,
+                output_loading_info=True,
+                # Otherwise Transformers raises an error that does not name the tensors.
+                ignore_mismatched_sizes=True,
+                **source.at_commit,
+                **places,
+            )
+        except OSError as error:
+            if not _is_pickled(source):
+                raise
+            folder = f"{Path(source.place).name}-safetensors"
+            raise EngineError(
+                f"{source.name}: {source.place} has no safetensors, only pickled weights (.bin), "
+                "which are not read because they can contain code. Convert them with "
+                f"`{_CONVERT.format(source.place, folder)}` and use the folder {folder}."
+            ) from error
     require_all_tensors(lm, info)
     return lm
 
 
-def _auto_class(source: _Source) -> Any:
-    """Finds the class of a checkpoint; multimodal models are loaded with all their parts.
+def _is_pickled(source: _Source) -> bool:
+    """Whether a base has pickled weights and no safetensors."""
+    from huggingface_hub import list_repo_files
+
+    names: list[str] = []
+    if not source.at_commit:
+        names = [file.name for file in Path(source.place).iterdir()]
+    else:
+        with suppress(Exception):  # No network, or no access.
+            names = list_repo_files(source.place, **source.at_commit)
+    pickled = any(re.fullmatch(r"pytorch_model.*\.bin", name) for name in names)
+    return pickled and not any(name.endswith(".safetensors") for name in names)
+
+
+def _auto_class(source: _Source) -> tuple[Any, Any]:
+    """Finds the class and configuration of a checkpoint.
+
+    Multimodal models are loaded with all their parts.
 
     Raises:
         EngineError: If the configuration is neither of a causal language model nor of a multimodal
@@ -245,7 +337,7 @@ def _auto_class(source: _Source) -> Any:
         for name, values in _NOT_CAUSAL.items():
             if (value := getattr(part, name, None)) in values:
                 raise source.not_causal(f"{named} with `{name}: {value}`")
-    return found
+    return found, config
 
 
 def _require_causal(source: _Source, lm: Any, tokenizer: Any) -> None:

@@ -49,9 +49,10 @@ class Local:
 
     @property
     def device(self) -> torch.device:
-        """Device of the input embeddings."""
-        device: torch.device = self.lm.get_input_embeddings().weight.device
-        return device
+        """Device of the token ids."""
+        from cradle_engines.local.devices import input_device
+
+        return input_device(self.lm)
 
     @cached_property
     def context(self) -> int | None:
@@ -233,7 +234,8 @@ class Local:
 def load_local(model: Model, options: Options) -> Local:
     """Loads a model, its tokenizer and its decoding settings.
 
-    If its chat template prints a date and the settings have none, today's date is set.
+    If its chat template prints a date and the settings have none, today's date is set. Thinking is
+    switched off as :attr:`.Decoding.chat` describes.
 
     Raises:
         EngineError: As :func:`.load_weights`.
@@ -246,6 +248,8 @@ def load_local(model: Model, options: Options) -> Local:
     lm, tokenizer = load_weights(model, options)
     if decoding.date is None and asks_for_date(tokenizer):
         decoding = decoding.model_copy(update={"date": today()})
+    if switches := _added_switches(tokenizer, decoding):
+        decoding = decoding.model_copy(update={"chat": decoding.chat | switches})
     if not tokenizer.chat_template:
         options.notice(
             f"{model.name} has no chat template: it is shown the plain prompt followed by "
@@ -254,6 +258,13 @@ def load_local(model: Model, options: Options) -> Local:
     # Otherwise `generate` would also apply the checkpoint's own settings.
     shipped, lm.generation_config = lm.generation_config, GenerationConfig()
     return Local(model.name, lm, tokenizer, decoding, shipped)
+
+
+def _added_switches(tokenizer: Any, decoding: Decoding) -> dict[str, bool]:
+    """Finds the switch that turns off thoughts, if answers have no room for them."""
+    if decoding.leaves_room_to_think:
+        return {}
+    return Chat(tokenizer, decoding.chat, decoding.date).thinking_off
 
 
 class LocalEngine(Engine):
@@ -273,6 +284,7 @@ class LocalEngine(Engine):
 
     kind = "local"
     needs_weights = True
+    adds_switches = True
 
     @classmethod
     def create(cls, model: Model, corpus: Corpus, options: Options) -> Self:
@@ -307,9 +319,21 @@ class LocalEngine(Engine):
 
     def asks_for_date(self) -> bool:
         """Whether the chat template can print the date; loads the tokenizer to find out."""
-        return asks_for_date(
-            self._loaded.tokenizer if self._loaded else load_tokenizer(self._model)
-        )
+        return asks_for_date(self._tokenizer)
+
+    def added_switches(self) -> dict[str, bool]:
+        """Finds the switch that turns off thinking; loads the tokenizer to find out."""
+        found = _added_switches(self._tokenizer, self._decoding)
+        if found:
+            self._options.notice(
+                f"{self._model.name}: its answers have no room for thoughts, so thinking is "
+                f"switched off ({next(iter(found))}=false). `chat` in `decoding` sets it otherwise."
+            )
+        return found
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        return self._loaded.tokenizer if self._loaded else load_tokenizer(self._model)
 
     @cached_property
     def _local(self) -> Local:
@@ -323,9 +347,9 @@ class LocalEngine(Engine):
                     f"{listed(left)}. `from_checkpoint: true` in `decoding` applies the supported "
                     "ones."
                 )
-        if self.date is None:
-            return local
-        return replace(local, decoding=local.decoding.model_copy(update={"date": self.date}))
+        recorded = {"date": self.date, "chat": self.chat}
+        changes = {name: value for name, value in recorded.items() if value is not None}
+        return replace(local, decoding=local.decoding.model_copy(update=changes))
 
 
 def shared_length(one: Sequence[int], other: Sequence[int]) -> int:

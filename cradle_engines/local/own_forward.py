@@ -13,6 +13,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from cradle_engines.local.devices import input_device
+
 # The largest difference of logits that rounding explains, relative to their standard deviation.
 # For SmolLM2-135M, 0.000005 was measured in float32, 0.01 in float16 and 0.07 in bfloat16. Rounding
 # can also change the choice of experts.
@@ -50,7 +52,7 @@ def own_logits(lm: Any, ids: Sequence[int]) -> Tensor:
     Returns:
         In float32, shape (tokens, vocabulary).
     """
-    device = lm.get_input_embeddings().weight.device
+    device = input_device(lm)
     with torch.inference_mode():
         output = lm(input_ids=torch.tensor([list(ids)], device=device), use_cache=False)
     logits: Tensor = output.logits[0].float()

@@ -1,8 +1,8 @@
 """Pins of a model's weights: a commit on the Hub, or a checksum of local files.
 
 A branch or a tag can move to other weights, so a run records the commit and loads that commit when
-it is resumed. A model with an adapter has ``weights: BASE + FOLDER``; its pin consists of the pin
-of the base and the digest of the adapter.
+it is resumed. A model with an adapter has ``weights: BASE + ADAPTER``, a folder or a repository on
+the Hub; its pin consists of the pin of the base and the digest or commit of the adapter.
 """
 
 from __future__ import annotations
@@ -43,6 +43,12 @@ _PINNED_SUFFIXES: Final = frozenset(
 )
 _NAME: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+# Converts an adapter's pickled weights in the working directory; `weights_only` runs no code.
+_CONVERT: Final = (
+    'python -c "import torch; from safetensors.torch import save_file; '
+    "save_file({k: v.contiguous() for k, v in torch.load('adapter_model.bin', map_location='cpu', "
+    "weights_only=True).items()}, 'adapter_model.safetensors')\""
+)
 
 
 def weights_pin(model: Model) -> str:
@@ -52,22 +58,25 @@ def weights_pin(model: Model) -> str:
         EngineError: As :func:`hub_commit` and :func:`find_adapter`.
     """
     folder = find_adapter(model)
-    return base_pin(model) + (f" + {adapter_digest(folder)}" if folder is not None else "")
+    return base_pin(model) + (f" + {_adapter_pin(model, folder)}" if folder is not None else "")
 
 
 def known_pin(model: Model) -> str:
     """Finds the pin of a model's weights and adapter without a network.
 
-    Each part that is not known is ``*``: weights on the Hub without a commit, or a missing adapter
-    without a digest.
+    Each part that is not known is ``*``: weights or an adapter on the Hub without a commit, or a
+    missing folder without a digest.
     """
-    folder, pinned = Path(model.base), model.base_revision or ""
-    is_fixed = pinned.startswith("sha256:") or _COMMIT.fullmatch(pinned)
-    found = base_pin(model) if folder.is_dir() else pinned if is_fixed else "*"
+
+    def fixed(pinned: str | None) -> str:
+        found = pinned or ""
+        return found if found.startswith("sha256:") or is_commit(found) else "*"
+
+    found = base_pin(model) if Path(model.base).is_dir() else fixed(model.base_revision)
     if model.adapter is None:
         return found
     adapter = _adapter_folder(model.adapter)
-    digest = adapter_digest(adapter) if adapter.is_dir() else model.adapter_revision or "*"
+    digest = adapter_digest(adapter) if adapter.is_dir() else fixed(model.adapter_revision)
     return f"{found} + {digest}"
 
 
@@ -118,29 +127,44 @@ def is_commit(revision: str) -> bool:
 def _resolved(name: str, revision: str) -> str:
     # Cached, so that the recorded commit is the one that is loaded.
     from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError
 
+    try:
+        file = hf_hub_download(name, "config.json", revision=revision)
+    except EntryNotFoundError:
+        # An adapter, which is refused with its base's name when it is loaded.
+        file = hf_hub_download(name, CONFIG, revision=revision)
     # The Hub's cache keeps each commit in a separate folder: snapshots/<commit>/config.json.
-    return Path(hf_hub_download(name, "config.json", revision=revision)).parent.name
+    return Path(file).parent.name
 
 
 def find_adapter(model: Model) -> Path | None:
     """Finds the folder of an adapter, relative to the working directory or else to the repository.
 
+    An adapter on the Hub is downloaded into the Hub's cache.
+
     Raises:
-        EngineError: If the folder lacks one of the two files, or the entry pins another digest.
+        EngineError: If the folder lacks one of the two files, the entry pins another digest, or
+            the Hub has no such adapter.
     """
     if model.adapter is None:
         return None
-    folder = _adapter_folder(model.adapter)
+    folder, is_on_hub = _adapter_folder(model.adapter), _is_on_hub(model.adapter)
+    if is_on_hub:
+        try:
+            folder = _downloaded(model.adapter, model.adapter_revision or "main")
+        except Exception as error:
+            raise load_error(f"{model.name}'s adapter", model.adapter, error) from error
     for name in (CONFIG, WEIGHTS):
         if not (folder / name).is_file():
             raise EngineError(
-                f"{model.name}: the adapter {paths.shown(folder)} has no {name}. An adapter is a "
-                f"folder with {CONFIG} and {WEIGHTS}, as `cradle train` or PEFT writes it; those "
-                "of this project come with its source distribution, not with a wheel."
+                f"{model.name}: the adapter {_shown(model.adapter)} has no {name}. An adapter is a "
+                f"folder or a repository on the Hub with {CONFIG} and {WEIGHTS}, as `cradle train` "
+                "or PEFT writes it; those of this project come with its source distribution, not "
+                f"with a wheel. If it has adapter_model.bin, convert that in its folder: {_CONVERT}"
             )
-    found, pinned = adapter_digest(folder), model.adapter_revision
-    if pinned not in (None, found):
+    found, pinned = _adapter_pin(model, folder), model.adapter_revision
+    if not is_on_hub and pinned not in (None, found):
         raise EngineError(
             f"{model.name}: the adapter {paths.shown(folder)} was changed. Its digest is "
             f"{found[:19]}..., the registry pins {str(pinned)[:19]}... Restore it, or pin the new "
@@ -152,6 +176,29 @@ def find_adapter(model: Model) -> Path | None:
 def _adapter_folder(name: str) -> Path:
     folder = Path(name)
     return folder if folder.is_dir() else paths.ROOT / name
+
+
+def _is_on_hub(adapter: str) -> bool:
+    """Whether an adapter is no folder, and its name is ORG/NAME."""
+    is_name = "/" in adapter and _NAME.fullmatch(adapter) is not None
+    return is_name and not _adapter_folder(adapter).is_dir()
+
+
+def _shown(adapter: str) -> str:
+    return adapter if _is_on_hub(adapter) else paths.shown(_adapter_folder(adapter))
+
+
+@cache
+def _downloaded(name: str, revision: str) -> Path:
+    # Cached, so that the recorded commit is the one that is loaded.
+    from huggingface_hub import snapshot_download
+
+    return Path(snapshot_download(name, revision=revision, allow_patterns=list(_ADAPTER_FILES)))
+
+
+def _adapter_pin(model: Model, folder: Path) -> str:
+    """Pins an adapter by its commit on the Hub, or by its digest."""
+    return folder.name if _is_on_hub(str(model.adapter)) else adapter_digest(folder)
 
 
 def adapter_digest(folder: Path) -> str:

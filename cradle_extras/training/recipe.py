@@ -55,6 +55,9 @@ class Recipe(_Strict):
         weight_decay: Weight decay of AdamW.
         label_weight: Weight of the loss on turns with a label; other turns have weight 1.
         dtype: Number format of the base, and of the computation.
+        gradient_checkpointing: Whether activations within a layer are computed again for the
+            gradients instead of being kept. Changes the memory and time of a training, not its
+            result.
         adapter: ``None`` trains all weights.
         seed: Seed of the choice, order and cropping of dialogues, and of the adapter's initial
             weights.
@@ -74,6 +77,7 @@ class Recipe(_Strict):
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     label_weight: Annotated[float, Field(gt=0)] = 1.0
     dtype: Literal["float32", "bfloat16"] = "bfloat16"
+    gradient_checkpointing: bool = False
     adapter: AdapterSettings | None = None
     seed: int = 0
     save_steps: Annotated[int, Field(ge=1)] | None = None

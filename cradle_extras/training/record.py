@@ -96,8 +96,8 @@ class TrainingRecord(BaseModel):
     def about(self) -> dict[str, Any]:
         """The fields that must be equal to resume a training."""
         shared = {"base", "base_revision", "corpus", "fingerprint", "prompt_hash", "date"}
-        # Only used after the training, so it may change.
-        recipe = self.recipe.model_dump(exclude={"dev_dialogues"})
+        # Without effect on the weights, so they may change.
+        recipe = self.recipe.model_dump(exclude={"dev_dialogues", "gradient_checkpointing"})
         return self.model_dump(include=shared) | {"recipe": recipe}
 
     def write(self, folder: Path) -> None:

@@ -94,7 +94,7 @@ def train_model(
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     folder = Path(out)
-    model = resolve(base, prompt=recipe.prompt)
+    model = resolve(base, prompt=recipe.prompt, notice=notice)
     if model.kind != "local" or model.adapter:
         raise EngineError(
             f"{model.name} can't be trained on this machine. Name weights without an adapter: an "
@@ -117,8 +117,7 @@ def train_model(
     if date is None and (folder / FILE).is_file():
         date = read_training(folder).date
     learner = resolve(model, dtype=recipe.dtype, date=date)
-    # On the CPU, because the trainer moves the model to the GPU of each process.
-    local = load_local(learner, Options(device="cpu"))
+    local = load_local(learner, Options(device=_start_device()))
     model = resolve(model, date=local.decoding.date)
     if not local.tokenizer.chat_template:
         raise EngineError(
@@ -183,6 +182,17 @@ def train_model(
     record.write(folder)
     write_card(folder, record)
     return Trained(folder, record, trained_model(model, folder))
+
+
+def _start_device() -> str:
+    """The device onto which the base is loaded.
+
+    With several processes it is the CPU: the trainer gives each GPU its part of the model.
+    """
+    import torch
+
+    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
+    return "cuda" if alone and torch.cuda.is_available() else "cpu"
 
 
 def _require_separate(train: Corpus, held_out: Corpus) -> None:

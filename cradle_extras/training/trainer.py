@@ -5,6 +5,7 @@ Imported only when a training starts, because importing TRL takes seconds.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +38,8 @@ class TreeTrainer(SFTTrainer):
     ) -> None:
         self._weight = recipe.label_weight
         self._progress, self._hours_before = progress, 0.0
+        # As `accelerate launch` passes it on.
+        by_fsdp = os.environ.get("FSDP_ACTIVATION_CHECKPOINTING") == "true"
         settings = SFTConfig(
             str(out),
             num_train_epochs=recipe.epochs,
@@ -53,7 +56,7 @@ class TreeTrainer(SFTTrainer):
             data_seed=recipe.seed,
             bf16=recipe.dtype == "bfloat16",
             use_cpu=not torch.cuda.is_available(),
-            activation_checkpointing=False,
+            activation_checkpointing=recipe.gradient_checkpointing and not by_fsdp,
             dataset_kwargs={"skip_prepare_dataset": True},
             remove_unused_columns=False,
             dataloader_pin_memory=torch.cuda.is_available(),

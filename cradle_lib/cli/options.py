@@ -88,7 +88,8 @@ def run_settings(model: str, given: list[str] | None) -> RunSettings:
     limit = settings.pop("limit", None)
     if problem := misfit("limit", limit, Positive | None):
         raise RegistryError(problem)
-    return RunSettings(detection.resolve(model, **settings), history, limit, options)
+    entry = detection.resolve(model, notice=options.notice, **settings)
+    return RunSettings(entry, history, limit, options)
 
 
 def split_settings(given: list[str] | None) -> tuple[dict[str, Any], detection.Options]:

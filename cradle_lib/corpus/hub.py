@@ -123,7 +123,8 @@ def fetch_release(
             save_table(rows, target)
             saved += 1
         else:
-            report(f"{split}: not saved, because no dialogue is left.")
+            if parts:
+                report(f"{split}: not saved, because no dialogue is left.")
             if pinned != commit:  # The file is from another commit.
                 target.unlink(missing_ok=True)
     shutil.rmtree(folder / ".hub", ignore_errors=True)

@@ -195,6 +195,7 @@ def test_splits_that_the_hub_lacks_are_reported(
     done = fetch(tmp_path, hub.url)
     assert done.returncode == 0, done.stderr
     assert sorted(path.stem for path in folder.glob("*.parquet")) == saved
+    assert len(done.stderr.splitlines()) == 3 - len(saved)
     for ours, theirs in (("train", "train"), ("dev", "validation"), ("test", "test")):
         line = f"{ours}: the Hub has no {theirs} split at {SHA[:12]}"
         assert (line in done.stderr) == (ours not in saved)

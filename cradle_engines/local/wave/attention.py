@@ -102,17 +102,21 @@ class PaddedBatch:
         first = min(piece.slot for piece, _ in members)
         self.slots = slice(first, max(piece.slot for piece, _ in members) + 1)
         self.keys = max(piece.end for piece, _ in members)
-        shape = (self.slots.stop - first, max(piece.tokens for piece, _ in members))
+        columns = max(piece.tokens for piece, _ in members)
+        shape = (self.slots.stop - first, columns)
         queries, position = torch.full(shape, members[0][1]), torch.zeros(shape, dtype=torch.long)
-        filled = torch.zeros(shape, dtype=torch.bool)
+        filled: list[int] = []
+        tokens: list[int] = []
         for piece, index in members:
             row = (piece.slot - first, slice(piece.tokens))
             queries[row] = torch.arange(index, index + piece.tokens)
             position[row] = torch.arange(piece.start, piece.end)
-            filled[row] = True
+            entry = row[0] * columns
+            filled += range(entry, entry + piece.tokens)
+            tokens += range(index, index + piece.tokens)
         self.queries, self.position = queries.to(device), position.to(device)
-        self.filled = filled.flatten().nonzero().squeeze(1).to(device)
-        self.tokens = queries[filled].to(device)
+        self.filled = torch.tensor(filled, device=device)
+        self.tokens = torch.tensor(tokens, device=device)
 
 
 class BatchLayout:
@@ -135,6 +139,8 @@ class BatchLayout:
     def __init__(
         self, pieces: Sequence[Piece], device: torch.device, few: int | None = None
     ) -> None:
+        self._pieces, self._few = pieces, few
+        self._on_devices = {device: self}
         if few is None:
             few = 0 if device.type == "cpu" else _FEW
         starts = accumulate((piece.tokens for piece in pieces), initial=0)
@@ -148,6 +154,12 @@ class BatchLayout:
         self.slot = torch.tensor(slots, device=device)
         self.position = torch.tensor(positions, device=device)
         self._biases: dict[tuple[object, ...], Tensor] = {}
+
+    def on(self, device: torch.device) -> BatchLayout:
+        """Gives the layout with its tensors on a device, for the layers of a model there."""
+        if device not in self._on_devices:
+            self._on_devices[device] = BatchLayout(self._pieces, device, self._few)
+        return self._on_devices[device]
 
     def bias(
         self, call: object, position: Tensor, keys: int, window: int | None, rows: int, like: Tensor
@@ -242,8 +254,9 @@ class KeyValueStore:
                 value.new_zeros(*shape, value.shape[3]),
             )
         keys, values = self.own[layer]
-        keys[self.layout.slot, :, self.layout.position] = key[0].transpose(0, 1)
-        values[self.layout.slot, :, self.layout.position] = value[0].transpose(0, 1)
+        layout = self.layout.on(key.device)
+        keys[layout.slot, :, layout.position] = key[0].transpose(0, 1)
+        values[layout.slot, :, layout.position] = value[0].transpose(0, 1)
         return keys, values
 
 
@@ -307,7 +320,8 @@ def forward(
         input_ids=torch.tensor([ids], device=device),
         position_ids=position.unsqueeze(0),
         use_cache=False,
-        logits_to_keep=torch.tensor(keep, dtype=torch.long, device=device),
+        # Not moved to the first device of several, as a tensor would be: the last one needs it.
+        logits_to_keep=list(keep),
     )
     logits: Tensor = output.logits[0].float()
     return logits
@@ -412,9 +426,10 @@ def _attention(
     layer: int = module.layer_idx  # type: ignore[assignment]
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
     keys, values = store.write(layer, key, value)
-    out, lse = attend_own(query, keys, values, store.layout, scale, sliding_window)
+    layout = store.layout.on(query.device)
+    out, lse = attend_own(query, keys, values, layout, scale, sliding_window)
     if store.prefix_length:
-        prefix = attend_prefix(query, *store.prefix[layer], store.layout, scale, sliding_window)
+        prefix = attend_prefix(query, *store.prefix[layer], layout, scale, sliding_window)
         out, lse = merge((out, lse), prefix)
     if s_aux is not None:
         # An attention sink adds exp(s_aux) to the denominator, which is exp(lse) without it.

@@ -15,7 +15,7 @@ differ, the reference engine answers, and the record says why (``fallback``).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from cradle_engines.local.local_engine import LocalEngine
@@ -46,9 +46,9 @@ class Wave(LocalEngine):
         waiting = deque(sorted(unfinished, key=lambda session: -session.remaining))
         if not waiting:
             return
-        token_bytes = self._prove()
-        if token_bytes is not None:
-            self._run(waiting, emit, token_bytes)
+        token_sizes = self._prove()
+        if token_sizes is not None:
+            self._run(waiting, emit, token_sizes)
             return
         if self._local.decoding.mode == "constrained":
             raise EngineError(
@@ -58,17 +58,16 @@ class Wave(LocalEngine):
         self._options.notice(f"{self._model.name}: {self.fallback}; asking one question at a time")
         Reference(self._model, self._options, self._local).answer_all(waiting, emit)
 
-    def _prove(self) -> int | None:
+    def _prove(self) -> Mapping[torch.device, int] | None:
         """Checks that this engine computes what the reference engine does, or sets the fallback.
 
         Returns:
-            The size of the keys and values of one token in bytes; ``None`` with a fallback.
+            As :func:`.prove`; ``None`` with a fallback.
 
         Raises:
             EngineError: If memory runs out.
         """
-        import torch
-
+        from cradle_engines.local.devices import is_out_of_memory
         from cradle_engines.local.wave.attention import UnsupportedAttentionError
         from cradle_engines.local.wave.proof import prove
 
@@ -82,8 +81,10 @@ class Wave(LocalEngine):
         except UnsupportedAttentionError as error:
             self.fallback = str(error)
             return None
-        except (torch.OutOfMemoryError, MemoryError) as error:
-            raise self._out_of_memory() from error
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise self._out_of_memory() from error
+            raise
 
     def _out_of_memory(self) -> EngineError:
         return EngineError(
@@ -91,7 +92,9 @@ class Wave(LocalEngine):
             "are kept; go on with another --set device=NAME, or with --set device_map=auto."
         )
 
-    def _run(self, waiting: deque[Questions], emit: Emit, token_bytes: int) -> None:
+    def _run(
+        self, waiting: deque[Questions], emit: Emit, token_sizes: Mapping[torch.device, int]
+    ) -> None:
         """Runs the dialogues in batches, which become smaller if memory runs out.
 
         Raises:
@@ -99,23 +102,25 @@ class Wave(LocalEngine):
         """
         import torch
 
+        from cradle_engines.local.devices import is_out_of_memory
         from cradle_engines.local.wave.runner import Runner
 
         local = self._local
-        affordable = self._options.batch or _affordable_size(local.device, waiting, token_bytes)
+        affordable = self._options.batch or affordable_size(waiting, token_sizes)
         largest = size = min(affordable, len(waiting))
         with torch.inference_mode():
             while waiting:
                 try:
                     Runner(local, size, waiting, emit).run()
                     return
-                except (torch.OutOfMemoryError, MemoryError) as error:
-                    if size == 1:
-                        raise self._out_of_memory() from error
-                    largest = size = size // 2
                 except CradleError:
                     raise
                 except Exception as error:
+                    if is_out_of_memory(error):
+                        if size == 1:
+                            raise self._out_of_memory() from error
+                        largest = size = size // 2
+                        continue
                     # In a batch of one, the first waiting question has raised the exception.
                     if size == 1 and waiting[0].prompt is not None:
                         emit(waiting[0].answer(failure(error.with_traceback(None))))
@@ -125,10 +130,14 @@ class Wave(LocalEngine):
                     size = 1 if size > 1 else largest
 
 
-def _affordable_size(device: torch.device, waiting: Iterable[Questions], token_bytes: int) -> int:
-    """Chooses the batch size: keys and values may take at most half of the free memory."""
-    import psutil
-    import torch
+def affordable_size(waiting: Iterable[Questions], token_sizes: Mapping[torch.device, int]) -> int:
+    """Chooses the batch size: keys and values may take half of the free memory of each device.
+
+    Args:
+        waiting: The dialogues.
+        token_sizes: The size in bytes of one token's keys and values on each device.
+    """
+    from cradle_engines.local.devices import free_memory
 
     # An estimate: the text so far, and two turns of 60 tokens for each remaining question.
     tokens = 256 + max(
@@ -136,6 +145,5 @@ def _affordable_size(device: torch.device, waiting: Iterable[Questions], token_b
         for session in waiting
         if session.prompt is not None
     )
-    on_gpu = device.type == "cuda"
-    free = torch.cuda.mem_get_info(device)[0] if on_gpu else psutil.virtual_memory().available
-    return max(1, min(LARGEST_WAVE, free // 2 // (tokens * token_bytes)))
+    fitting = (free_memory(device) // 2 // (tokens * size) for device, size in token_sizes.items())
+    return max(1, min(LARGEST_WAVE, *fitting))

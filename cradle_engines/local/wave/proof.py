@@ -19,6 +19,7 @@ from typing import Final
 
 import torch
 
+from cradle_engines.local.devices import is_out_of_memory
 from cradle_engines.local.local_engine import Local
 from cradle_engines.local.own_forward import (
     is_same,
@@ -41,15 +42,15 @@ _PREFIX: Final = 24
 _TEXTS: Final = (2, 7, 24, 90)
 
 
-def prove(local: Local) -> int:
+def prove(local: Local) -> dict[torch.device, int]:
     """Checks that the engine computes what the model's own forward pass computes.
 
     Returns:
-        The size of the keys and values of one token in bytes.
+        The size in bytes of the keys and values of one token on each device.
 
     Raises:
         UnsupportedAttentionError: If it does not; the message says why.
-        torch.OutOfMemoryError: If memory runs out.
+        RuntimeError: If memory runs out.
     """
     if (field := length_dependence(local.lm.config)) is not None:
         raise UnsupportedAttentionError(
@@ -66,11 +67,11 @@ def prove(local: Local) -> int:
             for text, n in zip(texts, kept, strict=True)
         ]
         found = _shared_logits(local, store, prefix, texts, kept)
-    except (torch.OutOfMemoryError, MemoryError):
-        raise
     except UnsupportedAttentionError as error:
         raise UnsupportedAttentionError(f"the wave engine can't compute {error}") from None
     except Exception as error:  # An architecture may raise any exception.
+        if is_out_of_memory(error):
+            raise
         reason = short_reason(f"{type(error).__name__}: {error}")
         raise UnsupportedAttentionError(f"the wave engine raises {reason}") from error
     parts = torch.split(found, [len(each) for each in expected])
@@ -80,8 +81,11 @@ def prove(local: Local) -> int:
             raise UnsupportedAttentionError(
                 "the wave engine does not compute the same as the model's own forward pass"
             )
-    tensors = chain(*store.prefix.values())
-    return sum(each.numel() * each.itemsize for each in tensors) // _PREFIX
+    sizes: dict[torch.device, int] = {}
+    for tensor in chain(*store.prefix.values()):
+        size = tensor.numel() * tensor.itemsize // _PREFIX
+        sizes[tensor.device] = sizes.get(tensor.device, 0) + size
+    return sizes
 
 
 def _shared_logits(

@@ -13,7 +13,7 @@ import re
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -157,6 +157,7 @@ class Engine(ABC):
             an API.
         uses: The decoding settings that it supports; an entry that sets another is refused.
         needs_weights: Whether an entry must name weights.
+        adds_switches: Whether :meth:`added_switches` is overridden.
         endpoint: The provider's address, for entries that name no other.
         version: Declared version of the engine's code, part of the identity of its runs. Raise it
             with every change of the code that changes answers. ``None`` until the first such
@@ -168,6 +169,7 @@ class Engine(ABC):
         source: Text of that code, for the record.
         date: Date that its chat template prints; set before the first question if the template
             prints one.
+        chat: Variables of its chat template; set before the first question if it has any.
         fallback: Why another engine gives the answers; set before the first answer. A run that
             is resumed sets it to the reason of the earlier start, so that the same engine goes on.
         on_lost_call: Set before the first question. The engine calls it with a failed prediction
@@ -178,6 +180,7 @@ class Engine(ABC):
     kind: ClassVar[Literal["baseline", "local", "service"]] = "local"
     uses: ClassVar[frozenset[str]] = frozenset()
     needs_weights: ClassVar[bool] = False
+    adds_switches: ClassVar[bool] = False
     endpoint: ClassVar[str] = ""
     version: ClassVar[str | None] = None
     revision: str | None = None
@@ -185,6 +188,7 @@ class Engine(ABC):
     code: str | None = None
     source: str | None = None
     date: str | None = None
+    chat: Mapping[str, Any] | None = None
     fallback: str | None = None
     on_lost_call: Emit = staticmethod(lambda _: None)
 
@@ -233,6 +237,14 @@ class Engine(ABC):
             EngineError: If the chat template can't be read.
         """
         return False
+
+    def added_switches(self) -> dict[str, bool]:
+        """Finds the switches of the chat template that are set although the entry does not.
+
+        Raises:
+            EngineError: If the chat template can't be read.
+        """
+        return {}
 
     def limit_calls(self, calls: int) -> None:  # noqa: B027 - need not be overridden
         """Limits the calls in flight; called before the first question if a run has a cost limit.

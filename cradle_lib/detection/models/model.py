@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import date as Date  # noqa: N812 - a field is called date
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ from pydantic import (
 from cradle_lib.detection.models.addresses import ADDRESS, is_local_address
 from cradle_lib.detection.models.dates import Day
 from cradle_lib.detection.models.engine import find_engine
+from cradle_lib.detection.protocol.thoughts import SWITCHES
 from cradle_lib.errors import RegistryError
 from cradle_lib.validation import faults
 
@@ -36,6 +38,8 @@ _PLUS: Final = " + "
 Dollars = Annotated[float, Field(ge=0)]
 # Options of a call that have a separate field, and those that the protocol sets.
 _OWN_FIELD: Final = frozenset({"seed", "temperature"})
+# Limits of answers below this number of tokens would cut many thoughts. The paper's is 512.
+_ROOM_TO_THINK: Final = 2048
 # Names of the parameter for `max_new_tokens`, of which an entry may choose one.
 _LIMITS: Final = ("max_tokens", "max_completion_tokens")
 _PROTOCOL: Final = frozenset({"messages", "model", "n", "stream"})
@@ -73,7 +77,9 @@ class Decoding(_Strict):
         none_bias: Added to the logit of ``none``'s first token, for local weights. With the bias
             ln(t / (1 - t)), a label is predicted if its odds against ``none`` exceed t / (1 - t).
         dtype: Number format of local weights, such as ``bfloat16``.
-        chat: Variables for the model's chat template, such as ``enable_thinking: false``.
+        chat: Variables for the model's chat template, such as ``enable_thinking: false``. If local
+            weights have such a switch, which is not set here, thinking is switched off, and this is
+            recorded here, if ``max_new_tokens`` is below 2,048 or ``mode`` is ``constrained``.
         date: Date that the chat template of local weights prints, such as ``2026-11-25``. ``None``
             for the day on which the run began, which is recorded here if the template can print a
             date.
@@ -132,6 +138,11 @@ class Decoding(_Strict):
                 f"'temperature' and 'from_checkpoint' can't be combined with 'mode: {self.mode}'"
             )
         return self
+
+    @property
+    def leaves_room_to_think(self) -> bool:
+        """Whether an answer can have a thought before its labels."""
+        return self.mode is None and self.max_new_tokens >= _ROOM_TO_THINK
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -194,9 +205,12 @@ class Model(_Strict):
         engine: Name of its engine.
         weights: Repository or folder of the weights, a name that starts with
             ``embedded:``, or the provider's name of the model.
-            ``BASE + FOLDER`` is a base with the adapter in a folder.
+            ``BASE + ADAPTER`` is a base with the adapter in a folder or repository.
         revision: Commit or checksum of the weights; ``None`` if they are not pinned. With an
-            adapter, ``BASE + ADAPTER``: the pin of the base and the digest of the adapter.
+            adapter, ``BASE + ADAPTER``: the pin of the base and the digest or commit of the
+            adapter.
+        trained_on: Name of the base in the adapter's configuration, if it differs from the one in
+            ``weights`` although both are the same model.
         prompt: Name of its prompt template.
         neutralise: Whether the text of turns is changed so that it can't imitate a part of the
             prompt: see :mod:`~cradle_lib.detection.protocol.neutralise`.
@@ -233,6 +247,7 @@ class Model(_Strict):
     engine: str
     weights: str | None = None
     revision: str | None = None
+    trained_on: str | None = None
     prompt: str = "turn"
     neutralise: bool = True
     decoding: Decoding | None = None
@@ -268,7 +283,7 @@ class Model(_Strict):
 
     @property
     def adapter(self) -> str | None:
-        """Folder of the adapter; ``None`` if there is none."""
+        """Folder or repository of the adapter; ``None`` if there is none."""
         return str(self.weights).partition(_PLUS)[2] or None
 
     @property
@@ -278,13 +293,22 @@ class Model(_Strict):
 
     @property
     def adapter_revision(self) -> str | None:
-        """The digest that pins the adapter."""
+        """The digest or commit that pins the adapter."""
         return (self.revision or "").partition(_PLUS)[2] or None
 
     @property
     def kind(self) -> Literal["baseline", "local", "service"]:
         """Kind of system, as defined by :class:`~cradle_lib.detection.models.engine.Engine`."""
         return find_engine(self.engine).kind
+
+    def added_switches(self, chat: Mapping[str, Any]) -> dict[str, bool]:
+        """Selects from ``chat`` of a stored run what its engine may have added: thinking off."""
+        own = self.decoding or Decoding()
+        if not find_engine(self.engine).adds_switches or own.leaves_room_to_think:
+            return {}
+        return {
+            each: False for each in SWITCHES if chat.get(each) is False and each not in own.chat
+        }
 
     @field_validator("base_url")
     @classmethod
@@ -302,6 +326,8 @@ class Model(_Strict):
         engine = find_engine(self.engine)
         if engine.needs_weights and not self.weights:
             raise ValueError(f"engine {self.engine} needs 'weights'")
+        if self.trained_on is not None and self.adapter is None:
+            raise ValueError("'trained_on' needs 'weights' with an adapter: BASE + ADAPTER")
         for setting in self.decoding.model_dump(exclude_defaults=True) if self.decoding else ():
             if setting not in engine.uses:
                 raise ValueError(

@@ -1,11 +1,13 @@
 """Finds a model by its id in ``models.yml``, or by a spec such as ``hf:ORG/NAME``.
 
 A spec is converted to an entry, which then has a journal, an identity and consent like any other.
+If the registry has its weights, that is the registry's entry with its settings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
@@ -84,51 +86,96 @@ def resolve(
     *,
     name: str | None = None,
     engine: str | None = None,
+    trained_on: str | None = None,
     base_url: str | None = None,
     key: str | None = None,
     prompt: str | None = None,
     neutralise: bool | None = None,
+    notice: Callable[[str], None] = lambda _: None,
     **decoding: Any,
 ) -> Model:
     """Finds the entry of an id, or makes the entry of a spec.
 
     Args:
         model: An entry, its id in the registry, or a spec: ``hf:`` for weights in a folder or
-            on the Hub (``hf:BASE + FOLDER`` with an adapter), ``openai:`` and ``anthropic:`` for a
+            on the Hub (``hf:BASE + ADAPTER`` with an adapter), ``openai:`` and ``anthropic:`` for a
             model behind an API.
         registry: The registry; by default the project's own.
         name: Display name of a spec's model.
         engine: Engine to use instead of the spec's default, such as ``reference`` for ``hf:``.
+        trained_on: Name of the base in an adapter's configuration, if it differs although both are
+            the same model.
         base_url: Address of a service, if it is not the provider's own.
         key: Environment variable with the service's key; by default the provider's, and none for
             an address on this machine or network.
         prompt: Name of the prompt template, if it is not the entry's own.
         neutralise: Whether turns are neutralised, if not as in the entry.
+        notice: Called with a sentence if a spec's weights are in the registry, so that the settings
+            of that entry are used.
         **decoding: Settings of :class:`~cradle_lib.detection.models.model.Decoding`.
 
     Returns:
-        The entry. Settings that are given replace those of an entry of the registry.
+        The entry. Settings that are given replace those of an entry of the registry, one by one.
 
     Raises:
         RegistryError: If there is no such entry, a spec can't be read, or a setting does not
             fit the engine.
     """
     given: dict[str, Any] = {"name": name, "engine": engine, "base_url": base_url, "prompt": prompt}
-    given["neutralise"] = neutralise
+    given |= {"neutralise": neutralise, "trained_on": trained_on}
     given["key"] = None if key is None else {"variable": key}
-    if isinstance(model, str) and ":" in model:
-        fields = _read_spec(model, base_url)
-    else:
-        entry = find_model(model, registry or load_registry()) if isinstance(model, str) else model
-        fields = entry.model_dump()
+    entry = _registered(model, registry or load_registry(), base_url)
+    fields = _read_spec(str(model), base_url) if entry is None else entry.model_dump()
     fields |= {field: value for field, value in given.items() if value is not None}
     settings = {setting: value for setting, value in decoding.items() if value is not None}
     if settings:
         fields["decoding"] = (fields.get("decoding") or {}) | settings
     try:
-        return Model.model_validate(fields)
+        made = Model.model_validate(fields)
     except ValidationError as error:
         raise RegistryError(f"{model}: {faults(error, Model)}") from None
+    if entry is not None and model not in (entry, entry.id):
+        used = {"engine": made.engine, "prompt": made.prompt}
+        used |= made.decoding.settings if made.decoding else {}
+        listed = ", ".join(f"{setting}={value}" for setting, value in used.items())
+        notice(
+            f"{model} is {made.id} in models.yml, so the settings of that entry are used: "
+            f"{listed}. `--set NAME=VALUE` changes one."
+        )
+    return made
+
+
+def _registered(
+    model: str | Model, registry: Mapping[str, Model], base_url: str | None
+) -> Model | None:
+    """Finds the entry of an id, or the first one with the weights of a spec; ``None`` if none has.
+
+    A service's entry must also have the spec's address; but if it pins no weights, any other
+    address on this machine or network is a server for them too.
+    """
+    if isinstance(model, Model):
+        return model
+    scheme, colon, weights = model.partition(":")
+    if not colon:
+        return find_model(model, registry)
+    wanted = _places(weights)
+    for entry in registry.values():
+        if entry.weights is None or _places(entry.weights) != wanted:
+            continue
+        if scheme == "hf" and entry.kind == "local":
+            return entry
+        addresses = (base_url or "", entry.base_url or "")
+        local = entry.revision is None and all(map(is_local_address, addresses))
+        if entry.engine == _ENGINES.get(scheme) and (local or base_url == entry.base_url):
+            return entry
+    return None
+
+
+def _places(weights: str) -> list[str]:
+    """Gives the base and adapter in ``weights`` in one spelling: a path, or lower case."""
+    parts = [part.strip() for part in weights.split(" + ")]
+    # The Hub ignores case. Unlike `Path.is_dir`, `isdir` accepts a text of any length.
+    return [os.path.abspath(part) if os.path.isdir(part) else part.lower() for part in parts]
 
 
 def spec_of(entry: Model) -> str | None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+#: Variables of chat templates with which thoughts are switched on or off.
+SWITCHES: Final = ("enable_thinking", "thinking")
 _WORD: Final = r"(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|cot)"
 # Names of tags, perhaps with further words: seed:think, inner_thoughts, think_fast.
 _NAME: Final = rf"(?:[a-z0-9]{{1,20}}[:_-]){{0,3}}{_WORD}(?:[_-][a-z0-9]{{1,20}}){{0,2}}"

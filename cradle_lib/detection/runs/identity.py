@@ -40,6 +40,7 @@ def make_record(
         engine=model.engine,
         weights=model.weights,
         revision=revision_of(engine, model),
+        trained_on=model.trained_on,
         tokenizer=engine.tokenizer,
         decoding=decoding | engine.checkpoint_decoding(),
         remote=model.remote,
@@ -49,25 +50,31 @@ def make_record(
         source=engine.source,
         **questions,
     )
-    return record if "date" in record.decoding else _with_date(record, engine, path, before)
+    return _with_template_settings(record, model, engine, path, before)
 
 
-def _with_date(record: Record, engine: Engine, path: Path, before: Record | None) -> Record:
-    """Records the date that the chat template prints, if it prints one.
+def _with_template_settings(
+    record: Record, model: Model, engine: Engine, path: Path, before: Record | None
+) -> Record:
+    """Records the date that the chat template prints, and the switches that the engine adds.
 
-    It is that of an earlier start or of another shard of the same run, or else today's.
+    They are those of an earlier start or of another shard of the same run, or else new ones.
     """
+    own_date, own_chat = record.decoding.get("date"), record.decoding.get("chat", {})
 
-    def dated(date: str | None) -> Record:
-        added = {"date": date} if date else {}
+    def completed(date: str | None, switches: Mapping[str, Any]) -> Record:
+        date, chat = own_date or date, {**switches, **own_chat}
+        added = ({"date": date} if date else {}) | ({"chat": chat} if chat else {})
         return record.model_copy(update={"decoding": record.decoding | added})
 
     with suppress(JournalError):
         files = journal_files(joined_path(path))
         others = (read_answers(file)[0] for file in files if file != path and file.exists())
         for earlier in chain([before] if before else [], others):
-            again = dated(earlier.decoding.get("date"))
+            switches = model.added_switches(earlier.decoding.get("chat", {}))
+            again = completed(earlier.decoding.get("date"), switches)
             # Only a start whose other settings are the same counts.
             if again.identity == earlier.identity:
                 return again
-    return dated(today() if engine.asks_for_date() else None)
+    date = today() if own_date is None and engine.asks_for_date() else None
+    return completed(date, engine.added_switches())

@@ -62,7 +62,11 @@ def other_settings(model: Model, corpus: Corpus, history: History, record: Recor
         RegistryError: If the model's prompt does not exist.
     """
     asked, stored = _settings(model, corpus, history), record.flat_settings
-    later = stored.keys() - asked.keys() - {"neutralise"}
+    chat = stored.pop("chat", {})
+    added = model.added_switches(chat)
+    if left := {name: value for name, value in chat.items() if name not in added}:
+        stored["chat"] = left
+    later = stored.keys() - asked.keys() - {"neutralise", "trained_on"}
     if "from_checkpoint" not in asked:
         later &= _FOUND_LATER
     same_name = record.prompt == model.prompt
@@ -176,6 +180,7 @@ def _settings(model: Model, corpus: Corpus, history: History) -> dict[str, Any]:
         "prompt_hash": load_template(model.prompt).hash,
         "history": history,
         "corpus": corpus.name,
+        **({} if model.trained_on is None else {"trained_on": model.trained_on}),
         **({} if model.neutralise else {"neutralise": False}),
         **(model.decoding.settings if model.decoding else {}),
     }

@@ -82,7 +82,7 @@ def _given_settings(entry: Model, plain: Model) -> dict[str, Any]:
     """Finds the settings that were given for a model, as ``--set`` takes them."""
     found = {
         field: getattr(entry, field)
-        for field in ("name", "engine", "base_url", "prompt", "neutralise")
+        for field in ("name", "engine", "trained_on", "base_url", "prompt", "neutralise")
         if getattr(entry, field) != getattr(plain, field)
     }
     if entry.key != plain.key and entry.key is not None:

@@ -180,7 +180,7 @@ def ask(
         record = record.model_copy(update={"max_cost": max_cost})
         budget = Budget(model, max_cost, sizes(), answered)
         spending = Spending(budget, options.concurrency, engine, model.name)
-    engine.date = record.decoding.get("date")
+    engine.date, engine.chat = record.decoding.get("date"), record.decoding.get("chat", {})
     usable: dict[str, list[Prediction]] = {}
     for prediction in latest_answers(answered):
         if prediction.outcome is not Outcome.FAILED:

@@ -73,8 +73,8 @@ def run_model(
             ``concurrency`` (parallel calls), ``progress``, ``consent`` (called with the
             destination before text leaves the machine) and ``max_cost`` (dollars, over all
             starts). By default nothing is sent.
-        **settings: For an id or a spec: ``engine``, ``base_url``, ``key``, ``prompt``,
-            ``neutralise``, and any decoding setting.
+        **settings: For an id or a spec: ``engine``, ``trained_on``, ``base_url``, ``key``,
+            ``prompt``, ``neutralise``, and any decoding setting.
 
     Returns:
         The predictions, aligned to the dialogues that are answered completely; with ``limit`` or
@@ -86,7 +86,8 @@ def run_model(
     """
     engine = None
     if isinstance(model, str | Model):
-        entry = resolve(model, name=name, **settings)
+        notice = (options or Options()).notice
+        entry = resolve(model, name=name, notice=notice, **settings)
     else:
         engine = Function(model, name, version)
         entry = function_entry(engine)
@@ -158,8 +159,8 @@ def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions
         models: As for :func:`.stored_runs`.
 
     Returns:
-        The predictions in the order of the models. A model without a run is left out, as is a
-        baseline without data to learn from. If a run can't be read, the reason is written to the
+        The predictions in the order of the models. A model without a run is left out. If a run
+        can't be read, or a baseline has no data to learn from, the reason is written to the
         standard error stream.
 
     Raises:
@@ -172,9 +173,12 @@ def default_runs(corpus: Corpus, models: Sequence[str] = ()) -> list[Predictions
         require_name(name, corpus)
         with leave_out():
             if name in registry and registry[name].kind == "baseline":
-                with suppress(EngineError):  # The corpus has no train split.
+                try:
                     found.append(run_model(registry[name], corpus))
                     continue
+                except EngineError as error:  # The corpus has no train split.
+                    if not run_files(name, corpus):
+                        raise EngineError(f"{registry[name].name}: {error}") from None
             if run_files(name, corpus):
                 found.append(load_named(name, corpus))
     return with_distinct_names(found if models else found + other_runs(corpus, found))

@@ -12,8 +12,10 @@ from typing import Any, get_args
 
 import pytest
 
-from cradle_lib import load_corpus, strict_yaml
-from cradle_lib.detection import Decoding, Model, Options, find_model, load_registry
+from cradle_lib import load_corpus, paths, strict_yaml
+from cradle_lib.cli.console import err
+from cradle_lib.cli.options import run_settings
+from cradle_lib.detection import Decoding, Model, Options, find_model, load_registry, resolve
 from cradle_lib.detection.models.model import Prices
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError, RegistryError
@@ -251,3 +253,69 @@ def test_a_run_of_a_retired_model_says_so(tmp_path: Path) -> None:
         "claude-4.5-sonnet is retired by its provider on 2026-11-30. Its successor here is "
         "claude-5.5-sonnet."
     )
+
+
+HUB, LAN = "SungJoo/cradle-dialogue-qwen3-32b-2epoch", "http://10.0.0.2:8000/v1"
+
+
+@pytest.mark.parametrize(
+    ("spec", "settings", "id"),
+    [
+        (f"hf:{HUB}", {}, "cradle-qwen3-32b"),
+        # The Hub ignores case.
+        (f"hf:{HUB.lower()}", {"engine": "wave"}, "cradle-qwen3-32b"),
+        ("hf:openai/gpt-oss-20b", {"dtype": "float16"}, "gpt-oss-20b"),
+        ("hf:embedded:SmolLM2-135M-Instruct + ./data/adapters/smollm2-135m-tuned/", {},
+         "smollm2-135m-tuned"),
+        ("openai:gpt-5.1", {"max_new_tokens": 64}, "gpt-5.1"),
+        ("anthropic:claude-sonnet-4-5", {}, "claude-4.5-sonnet"),
+        ("openai:Qwen/Qwen3-32B", {"base_url": LAN}, "qwen3-32b-vllm"),
+    ],
+)  # fmt: skip
+def test_a_spec_of_weights_in_the_registry_uses_their_settings_and_says_so(
+    spec: str, settings: dict[str, Any], id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(paths.ROOT)
+    said: list[str] = []
+    assert resolve(spec, notice=said.append, **settings) == resolve(id, **settings)
+    [sentence] = said
+    assert sentence.startswith(f"{spec} is {id} in models.yml")
+    for name, value in settings.items():
+        assert name == "base_url" or f"{name}={value}" in sentence
+    given = [f"{name}={value}" for name, value in settings.items()]
+    with err.capture() as printed:
+        assert run_settings(spec, given).model == resolve(id, **settings)
+    assert sentence in printed.get().replace("\n", " ")
+    resolve(id, notice=said.append)
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "settings"),
+    [
+        (f"hf:{HUB}-awq", {}),
+        (f"hf:{HUB} + lab/adapter", {}),
+        (f"hf:{'long' * 200}/x", {}),
+        # Another provider, and a server whose weights the entry pins.
+        ("openai:Qwen/Qwen3-32B", {}),
+        ("openai:gemini-3-flash-preview", {}),
+        ("openai:gpt-5.1", {"base_url": LAN}),
+        ("openai:smollm2-135m", {"base_url": LAN}),
+    ],
+)
+def test_a_spec_of_other_weights_or_another_address_is_an_entry_of_its_own(
+    spec: str, settings: dict[str, Any]
+) -> None:
+    said: list[str] = []
+    found = resolve(spec, notice=said.append, **settings)
+    assert found.id not in load_registry()
+    assert (found.group, found.weights) == ("own", spec.partition(":")[2])
+    assert not said
+
+
+def test_a_folder_is_not_taken_for_a_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / HUB.lower()).mkdir(parents=True)
+    assert resolve(f"hf:{HUB.lower()}").group == "own"

@@ -6,7 +6,10 @@ The folders are written by PEFT and by TRL's trainer.
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -265,8 +268,12 @@ def test_damaged_weights_and_other_bases_are_refused(
     # Pickled weights can run code.
     torch.save(tensors, folder / "adapter_model.bin")
     (folder / WEIGHTS).unlink()
-    with pytest.raises(EngineError, match=r"has no adapter_model\.safetensors"):
+    with pytest.raises(EngineError, match=r"has no adapter_model\.safetensors") as error:
         load_local(model_of(tied, folder), Options())
+    # The message has the command that converts them.
+    command = shlex.split(str(error.value).partition("in its folder: ")[2])
+    subprocess.run([sys.executable, *command[1:]], check=True, cwd=folder)
+    assert load_file(folder / WEIGHTS).keys() == tensors.keys()
 
 
 # ---- Tokenizer and chat template of an adapter ---------------------------------------

@@ -143,7 +143,21 @@ def test_an_adapter_configured_as_a_model_is_refused(weights: Path, tmp_path: Pa
     both = shutil.copytree(weights, tmp_path / "both")
     settings = {"base_model_name_or_path": str(weights), "peft_type": "LORA"}
     (both / "adapter_config.json").write_text(json.dumps(settings))
-    assert "`weights: BASE + FOLDER`" in error_of(make_model(both))
+    assert f"`hf:{weights} + {both}`" in error_of(make_model(both))
+
+
+# The tokenizers of some families are made without a vocabulary if there are no files.
+@pytest.mark.parametrize("family", ["llama", "qwen3", "gemma3", "gpt-oss"])
+@pytest.mark.parametrize("name", ["token*", "tokenizer.json"])
+def test_a_checkpoint_without_a_tokenizer_is_refused(
+    families: dict[str, Path], tmp_path: Path, family: str, name: str
+) -> None:
+    folder = shutil.copytree(families[family], tmp_path / "bare")
+    for file in folder.glob(name):
+        file.unlink()
+    message = error_of(make_model(folder))
+    assert f"the tokenizer of {folder} is missing or can't be read (" in message
+    assert "Copy tokenizer.json, tokenizer_config.json and chat_template.jinja of the" in message
 
 
 def test_a_warning_of_transformers_becomes_a_notice(weights: Path, tmp_path: Path) -> None:

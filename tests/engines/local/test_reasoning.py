@@ -14,10 +14,12 @@ import pytest
 from tokenizers import AddedToken
 from transformers import AutoTokenizer
 
+from cradle_engines.local import local_engine
 from cradle_engines.local.local_engine import Local, load_local
 from cradle_extras.training.sequences import token_tree
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Outcome, Prediction, read_answer, read_journal
+from cradle_lib.detection import Model, Options, Outcome, Prediction, read_answer, read_journal
+from cradle_lib.detection.runs.matching import other_settings
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS
@@ -95,7 +97,7 @@ def test_only_text_after_a_closed_thought_is_parsed(
 def test_constrained_decoding_and_training_refuse_a_prompt_with_an_open_thought(
     hello: Corpus, tmp_path: Path
 ) -> None:
-    switch = "{% if enable_thinking is false %}<think>\n\n</think>\n{% else %}<think>{% endif %}"
+    switch = "{% if quick %}<think>\n\n</think>\n{% else %}<think>{% endif %}"
     chat = CHAT.replace("<|assistant|>", f"<|assistant|>{switch}")
     weights = make_weights(tmp_path / "model", chat)
     model = make_model(weights, "wave", mode="constrained")
@@ -105,12 +107,86 @@ def test_constrained_decoding_and_training_refuse_a_prompt_with_an_open_thought(
     with pytest.raises(EngineError, match=r"training .*\(<think>\)"):
         token_tree(hello.dialogues[0], load_template("short"), local)
     # The switch closes the thought, so that answers have none.
-    off = {"enable_thinking": False}
-    model = make_model(weights, "wave", mode="constrained", chat=off)
+    model = make_model(weights, "wave", mode="constrained", chat={"quick": True})
     assert [p.outcome for p in read_journal(run(model, hello, out=tmp_path / "b"))[1]] == ["ok"]
     assert token_tree(
         hello.dialogues[0], load_template("short"), load_local(model, Options())
     ).turns
+
+
+QWEN = (
+    "{% if enable_thinking is defined and enable_thinking is false %}"
+    r"{{ '<think>\n\n</think>\n\n' }}{% endif %}"
+)
+#: What a template writes before an answer, the switch for its thoughts, and whether they are on.
+SWITCHED = [
+    (QWEN, "enable_thinking", True),
+    (
+        "{% if enable_thinking is false %}</think>{% else %}<think>{% endif %}",
+        "enable_thinking",
+        True,
+    ),
+    ("{% if thinking is defined and not thinking %}</think>{% endif %}", "thinking", True),
+    ("{% if thinking %}<think>{% else %}</think>{% endif %}", "thinking", False),
+]
+
+
+def chat_of(model: Model, corpus: Corpus, out: Path) -> tuple[Any, int | None]:
+    """Gives the recorded variables of the template, and the length of the prompt."""
+    record, [answer] = read_journal(run(model, corpus, out=out, options=Options(device="cpu")))
+    return record.decoding.get("chat"), answer.tokens_in
+
+
+@pytest.mark.parametrize(("before_answer", "switch", "is_on"), SWITCHED)
+def test_thinking_is_off_where_answers_have_no_room_for_it(
+    hello: Corpus, tmp_path: Path, before_answer: str, switch: str, is_on: bool
+) -> None:
+    chat = CHAT.replace("<|assistant|>", f"<|assistant|>{before_answer}")
+    weights = make_weights(tmp_path / "model", chat, context=4096)
+    off, on = ({"chat": {switch: value}} for value in (False, True))
+    made = {
+        name: chat_of(make_model(weights, "wave", **settings), hello, tmp_path / name)
+        for name, settings in {
+            "plain": {},
+            "off": off,
+            "on": on,
+            "constrained": {"mode": "constrained", "max_new_tokens": 2048},
+            "long": {"max_new_tokens": 2048},
+        }.items()
+    }
+    recorded = {switch: False} if is_on else None
+    assert made["off"][1] != made["on"][1]
+    assert made["on"][0] == on["chat"]
+    assert made["plain"] == made["constrained"] == (recorded, made["off"][1])
+    assert made["long"] == (None, made["on" if is_on else "off"][1])
+
+
+def test_a_run_that_began_with_thoughts_goes_on_with_them(
+    hello: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = make_weights(
+        tmp_path / "model", CHAT.replace("<|assistant|>", f"<|assistant|>{QWEN}"), context=4096
+    )
+    model, file = make_model(weights, "wave"), tmp_path / "run.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr(local_engine, "_added_switches", lambda *_: {})
+        first = chat_of(model, hello, file)
+    header = file.read_text().splitlines()[0]
+    file.write_text(f"{header}\n")
+    assert chat_of(model, hello, file) == first
+    assert first[0] is None
+    assert file.read_text().splitlines()[0] == header
+    # A run with thinking off answers the same question, unless its answers have room for thoughts.
+    said: list[str] = []
+    path = run(model, hello, out=tmp_path / "off", options=Options(notice=said.append))
+    assert "thinking is switched off (enable_thinking=false)" in " ".join(said)
+    record = read_journal(path)[0]
+    assert not other_settings(model, hello, "self", record)
+    off = {"enable_thinking": False}
+    roomy = make_model(weights, "wave", max_new_tokens=2048)
+    explicit = make_model(weights, "wave", max_new_tokens=2048, chat=off)
+    record = read_journal(run(explicit, hello, out=tmp_path / "explicit"))[0]
+    assert other_settings(roomy, hello, "self", record) == {"chat": (None, off)}
 
 
 def test_a_thought_that_is_not_closed_is_unparsed(loaded: Local) -> None:

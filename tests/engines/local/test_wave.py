@@ -192,7 +192,8 @@ def test_after_out_of_memory_the_batch_is_halved_and_no_answer_is_lost(
         if len(layout.pieces) > 1 and passes > 6:
             largest.append(0)
             passes = 0
-            raise torch.OutOfMemoryError("out of memory")
+            # PyTorch's error on a CPU has another type than that of a GPU.
+            torch.empty(1 << 55)
         return forward(lm, store, layout, *arguments)
 
     monkeypatch.setattr(runner, "forward", scarce)

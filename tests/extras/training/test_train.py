@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers.models.llama.modeling_llama import LlamaMLP
 
 from cradle_engines.local import chat, local_engine
 from cradle_engines.local.local_engine import Local, load_local
@@ -93,6 +94,36 @@ def test_all_weights_can_be_trained(weights: Path, corpus: Corpus, tmp_path: Pat
     assert all(not torch.equal(before[name], after[name]) for name in before if "q_proj" in name)
     path = run(done.model, corpus, out=tmp_path / "run.jsonl")
     assert load_predictions(path, corpus).record.weights == str(done.folder)
+
+
+@pytest.mark.parametrize("adapter", [RECIPE.adapter, None])
+def test_gradient_checkpointing_keeps_fewer_activations_and_changes_no_loss(
+    weights: Path,
+    corpus: Corpus,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    adapter: AdapterSettings | None,
+) -> None:
+    computed = 0
+    real = LlamaMLP.forward
+
+    def forward(self: Any, x: torch.Tensor) -> torch.Tensor:
+        nonlocal computed
+        # Checkpoints of the training are not scored here, but loading runs the model too.
+        computed += self.training
+        return real(self, x)
+
+    monkeypatch.setattr(LlamaMLP, "forward", forward)
+    passes, losses = [], []
+    for checkpointing in (False, True):
+        computed = 0
+        recipe = {"adapter": adapter, "epochs": 1, "gradient_checkpointing": checkpointing}
+        done = train(weights, tmp_path / str(checkpointing), corpus, recipe=recipe)
+        passes.append(computed)
+        losses.append([row["loss"] for row in done.record.losses])
+    # One pass of two layers for each dialogue, and each layer again.
+    assert passes == [2 * len(corpus), 4 * len(corpus)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
 def test_a_stopped_training_can_be_resumed(
@@ -207,8 +238,8 @@ def test_shipped_recipes_are_valid_and_one_has_the_papers_settings() -> None:
     paper = load_recipe("paper")
     assert (paper.epochs, paper.max_length, paper.accumulation) == (3, 4096, 16)
     assert (paper.learning_rate, paper.warmup, paper.adapter) == (5e-6, 0.05, None)
-    for name in recipe_names():
-        load_recipe(name)
+    saves_memory = {name: load_recipe(name).gradient_checkpointing for name in recipe_names()}
+    assert saves_memory == {"lora": True, "paper": True, "processor": False}
 
 
 @pytest.mark.parametrize(
