@@ -59,7 +59,7 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
     """
     import torch
 
-    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = _one_device(options.device)
     try:
         with _source(model) as source:
             base_tokenizer = tokenizer = _base_tokenizer(source)
@@ -241,8 +241,15 @@ def place_weights(
     if device is None and torch.cuda.device_count() > 1:
         size = weights_size(kind, config, dtype)
         return {"": "cuda"} if fits_on_gpu(size) else "auto"
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    return None if device == "cpu" else {"": device}
+    place = _one_device(device)
+    return None if place == "cpu" else {"": place}
+
+
+def _one_device(chosen: str | None) -> str:
+    """The user's choice of a device, or else the first GPU, or else the CPU."""
+    import torch
+
+    return chosen or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _spread_over(model: Model, used: Mapping[str, object]) -> str:

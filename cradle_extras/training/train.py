@@ -163,7 +163,7 @@ def train_model(
 
         with quiet():
             TreeTrainer(local.lm, local.tokenizer, trees, recipe, folder, progress).run(last)
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if not _is_alone():
         notice("Trained. To choose a checkpoint, repeat the command in one process.")
         return Trained(folder, record, trained_model(model, folder))
     candidates = complete_checkpoints(folder)
@@ -191,8 +191,12 @@ def _start_device() -> str:
     """
     import torch
 
-    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
-    return "cuda" if alone and torch.cuda.is_available() else "cpu"
+    return "cuda" if _is_alone() and torch.cuda.is_available() else "cpu"
+
+
+def _is_alone() -> bool:
+    """Whether no other process takes part in the training."""
+    return int(os.environ.get("WORLD_SIZE", "1")) <= 1
 
 
 def _require_separate(train: Corpus, held_out: Corpus) -> None:

@@ -124,7 +124,10 @@ def resolve(
     given: dict[str, Any] = {"name": name, "engine": engine, "base_url": base_url, "prompt": prompt}
     given |= {"neutralise": neutralise, "trained_on": trained_on}
     given["key"] = None if key is None else {"variable": key}
-    entry = _registered(model, registry or load_registry(), base_url)
+    if isinstance(model, Model):
+        entry: Model | None = model
+    else:
+        entry = _registered(model, registry or load_registry(), base_url)
     fields = _read_spec(str(model), base_url) if entry is None else entry.model_dump()
     fields |= {field: value for field, value in given.items() if value is not None}
     settings = {setting: value for setting, value in decoding.items() if value is not None}
@@ -145,16 +148,12 @@ def resolve(
     return made
 
 
-def _registered(
-    model: str | Model, registry: Mapping[str, Model], base_url: str | None
-) -> Model | None:
+def _registered(model: str, registry: Mapping[str, Model], base_url: str | None) -> Model | None:
     """Finds the entry of an id, or the first one with the weights of a spec; ``None`` if none has.
 
     A service's entry must also have the spec's address; but if it pins no weights, any other
     address on this machine or network is a server for them too.
     """
-    if isinstance(model, Model):
-        return model
     scheme, colon, weights = model.partition(":")
     if not colon:
         return find_model(model, registry)
