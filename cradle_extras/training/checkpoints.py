@@ -12,8 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from cradle_engines.local.revision import CONFIG, WEIGHTS
+from cradle_engines.local.revision import WEIGHTS
 from cradle_lib.corpus import Corpus
+from cradle_lib.detection.models.adapters import CONFIG
 from cradle_lib.detection.models.engine import Options
 from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.runs.predictions import load_predictions
