@@ -20,8 +20,8 @@ from cradle_lib.errors import BookError
 
 _HERE: Final = Path(__file__).parent
 _SCRIPTS: Final = (
-    *("data", "state", "filters", "search", "marks", "list", "dialogue", "turn", "controls"),
-    *("keys", "page"),
+    *("data", "state", "filters", "search", "marks", "list", "dialogue", "turn", "play"),
+    *("controls", "keys", "page"),
 )
 _TEXT: Final = {
     "own": "",

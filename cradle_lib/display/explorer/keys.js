@@ -5,6 +5,7 @@ const KEYS = {
   k: ["Previous dialogue", () => stepDialogue(-1)],
   ArrowRight: ["Next turn", () => stepTurn(1)],
   ArrowLeft: ["Previous turn", () => stepTurn(-1)],
+  t: ["Play turn by turn, or pause", () => state.dialogue >= 0 && togglePlay()],
   n: ["Next disagreement", () => goToDisagreement(1)],
   p: ["Previous disagreement", () => goToDisagreement(-1)],
   s: ["Choose systems", () => control("a").focus()],
@@ -36,7 +37,7 @@ function help() {
   on.onchange = () => { keysOn = on.checked; };
   const close = create("button", { type: "button" }, "Close");
   close.onclick = () => box.close();
-  const types = [...new Set(model.cells.slice(2, model.none).map(c => c.slice(8).replace(/_[a-z]+$/, "")))];
+  const types = crisisTypes();
   box.replaceChildren(
     create("h2", {}, "Keys"),
     create("dl", { class: "key-list" }, ...Object.entries(KEYS).map(([key, [description]]) => create("div", {}, create("dt", {}, create("kbd", {}, names[key] ?? key)), create("dd", {}, description)))),

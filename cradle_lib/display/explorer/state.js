@@ -1,5 +1,5 @@
-// The state of the page and its address: #v=annotators&d=DIALOGUE&t=TURN&m=SYSTEM,SYSTEM&f=TERM:VALUE,VALUE;TERM:VALUE&s=ORDER
-// The values of the term `among` are turns: DIALOGUE.TURN_ID.
+// The state of the page and its address: #v=annotators&d=DIALOGUE&t=TURN&p=1&m=SYSTEM,SYSTEM&f=TERM:VALUE,VALUE;TERM:VALUE&s=ORDER
+// With p=1 the dialogue is shown up to that turn. The values of the term `among` are turns: DIALOGUE.TURN_ID.
 
 const TERMS = ["gold", "predicted", "category", "pairing", "outcome", "right", "wrong", "differ", "systems_wrong", "gold_order", "predicted_order", "scenario", "timing", "among", "text"];
 const encodeList = values => values.map(encodeURIComponent).join(",");
@@ -43,6 +43,7 @@ function parseState(hash) {
   return {
     dialogue,
     row: dialogue >= 0 && turn >= 0 && turn < model.rowStart[dialogue + 1] - model.rowStart[dialogue] ? turn : -1,
+    play: dialogue >= 0 && fields.get("p") === "1",
     systems: chosen.length ? chosen : defaultSystems(),
     filter,
     sort: fields.get("s") ?? "",
@@ -62,6 +63,7 @@ function formatState(state) {
   const parts = PEOPLE ? ["v=annotators"] : [];
   if (state.dialogue >= 0) parts.push(`d=${encodeURIComponent(model.dialogues[state.dialogue])}`);
   if (state.dialogue >= 0 && state.row >= 0) parts.push(`t=${state.row + 1}`);
+  if (state.dialogue >= 0 && state.play) parts.push("p=1");
   parts.push(`m=${encodeList(state.systems.map(index => model.systems[index].id))}`);
   if (terms.length) parts.push(`f=${terms.join(";")}`);
   if (state.sort) parts.push(`s=${state.sort}`);
