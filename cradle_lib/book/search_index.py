@@ -1,6 +1,6 @@
 """The search index: the sections of all pages, with their headings, keywords and texts.
 
-The page ``search.html`` loads it, and ``_static/search.js`` searches it with MiniSearch.
+The page ``search.html`` loads it, and ``book/_search/search.js`` searches it with MiniSearch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILE: Final = "search-sections.js"
 # Not searched: what a page shows only after a click, such as lines of dialogues, which would be out
 # of context in a result; and code, buttons and the rows of results.
 _LEFT_OUT: Final = (
-    "details, script, style, svg, button, noscript, .headerlink, .cell_input, "
+    "details, script, style, svg, button, a[download], noscript, .headerlink, .cell_input, "
     ".cell_output :is(thead, tbody), .visually-hidden"
 )
 _BEFORE_PUNCTUATION: Final = re.compile(r" (?=[.,;:?!)])|(?<=\() ")

@@ -204,7 +204,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def _style_digest(book: Path) -> str:
     """Digest of styles and templates: without it, Sphinx would not copy a changed style."""
-    files = sorted(f for part in ("_static", "_templates") for f in (book / part).rglob("*.*"))
+    files = sorted(
+        f for part in ("_static", "_templates", "_search") for f in (book / part).rglob("*.*")
+    )
     return digest(b"".join(f.name.encode() + f.read_bytes() for f in files if f.is_file()))
 
 

@@ -6,7 +6,7 @@
   // Words of questions, which almost every section contains.
   const IGNORED = new Set(
     ("a an and are as at be been between by can could did do does for from had has have how i in " +
-      "is it its me my of on one or our shall should that the their then there these they this " +
+      "is it its many me my of on one or our shall should that the their then there these they this " +
       "to was we were what when where which who why will with would you your").split(" "),
   );
 
@@ -18,7 +18,7 @@
       return IGNORED.has(term) ? null : term;
     },
     searchOptions: {
-      boost: { heading: 3, page: 2, keywords: 4 },
+      boost: { heading: 3, page: 2, keywords: 6 },
       prefix: (term) => term.length > 3,
       fuzzy: (term) => (term.length > 4 ? 0.2 : false),
       weights: { prefix: 0.6, fuzzy: 0.3 },
