@@ -12,13 +12,14 @@ const KEYS = {
   f: ["Filter", () => { find(".narrow").open = true; control(model.labelled ? "gold" : "predicted").focus(); }],
   c: ["Clear filters", () => update({ filter: {} })],
   h: ["Hide all text", () => showText(false)],
-  Escape: ["Back to all dialogues", () => state.dialogue >= 0 && update({ dialogue: -1, row: -1 })],
+  Escape: ["Back to all dialogues", () => state.dialogue >= 0 && !model.single && update({ dialogue: -1, row: -1 })],
   "?": ["Keys and marks", () => help()],
 };
 let keysOn = true;
 
 function onKey(event) {
   const writing = event.target.closest?.("input, select, textarea, [contenteditable], dialog");
+  if (model.single && !root.contains(event.target)) return;
   if (!keysOn || !state || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (writing && !(event.key === "Escape" && writing.matches("select, input"))) return;
   if (writing) { writing.blur(); return; }

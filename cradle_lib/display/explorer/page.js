@@ -236,5 +236,5 @@ load("core").then(core => {
   addListeners();
   root.dataset.ready = "yes";
   // Links from other pages go to certain turns, so the page scrolls past its heading.
-  if (location.hash.length > 1) root.scrollIntoView({ behavior: "instant" });
+  if (location.hash.length > 1 && !model.single) root.scrollIntoView({ behavior: "instant" });
 }).catch(problem => { showProblem(problem.message); throw problem; });

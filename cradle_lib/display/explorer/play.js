@@ -58,6 +58,7 @@ function player(state) {
   return create("div", { class: "player", role: "group", "aria-label": "Turn by turn" },
     button("Back", step(-1), "back"), button(playing ? "Pause" : "Play", togglePlay, "toggle"), button("Next turn", step(1), "forward"),
     button("Whole dialogue", endPlay, "end"),
+    ...(model.single ? [create("a", { href: `explore.html#d=${encodeURIComponent(model.dialogues[state.dialogue])}` }, "Open in the explorer")] : []),
     create("p", { class: "turn-summary" }, turnSummary(state)));
 }
 

@@ -37,13 +37,14 @@ function parseState(hash) {
   if (filter.among) filter.among = filter.among.filter(value => turnOfValue(value) >= 0 || !unknown.push(value));
   const chosen = [...new Set(decodeList(fields.get("m") ?? "").map(system))].filter(i => i >= 0);
   const id = fields.has("d") ? decodeText(fields.get("d")) : null;
-  const dialogue = id === null ? -1 : model.dialogueIndex.get(id) ?? -1;
+  // A single dialogue is always open.
+  const dialogue = model.single ? 0 : id === null ? -1 : model.dialogueIndex.get(id) ?? -1;
   if (id !== null && dialogue < 0) unknown.push(id);
   const turn = Number.parseInt(fields.get("t"), 10) - 1;
   return {
     dialogue,
     row: dialogue >= 0 && turn >= 0 && turn < model.rowStart[dialogue + 1] - model.rowStart[dialogue] ? turn : -1,
-    play: dialogue >= 0 && fields.get("p") === "1",
+    play: dialogue >= 0 && (fields.has("d") ? fields.get("p") === "1" : model.single),
     systems: chosen.length ? chosen : defaultSystems(),
     filter,
     sort: fields.get("s") ?? "",
@@ -70,8 +71,9 @@ function formatState(state) {
   return `#${parts.join("&")}`;
 }
 
-// The best system; among annotators the first two who gave any label.
+// The best system; all beside a single dialogue; among annotators the first two who gave any label.
 function defaultSystems() {
+  if (model.single) return model.systems.map(system => system.index);
   if (model.best !== null) return [model.best];
   const tagging = model.systems.filter(system => system.tags.some(mask => mask)).map(system => system.index);
   return (tagging.length ? tagging : [0]).slice(0, 2);
