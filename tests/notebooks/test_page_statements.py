@@ -154,6 +154,49 @@ def influences(run: Predictions) -> np.ndarray:
     return (2 * hits - f1 * sizes) / sizes.sum()
 
 
+def test_added_runs_change_no_verdict_of_the_default_set(
+    corpus: Corpus, make_run: Callable[..., Predictions]
+) -> None:
+    generator = np.random.default_rng(5)
+
+    def run(model: str, right: float) -> Predictions:
+        masks = np.where(generator.random(len(corpus.gold)) < right, corpus.gold, 0)
+        return renamed(make_run(model, masks.astype(np.uint16)), model)
+
+    default = [run(model, share) for model, share in {"tfidf": 0.3, "keyword": 0.6}.items()]
+    added = [run(f"mine-{place}", place / 10) for place in range(7)]
+    settings = {"draws": 20, "permutations": 200}
+    verdicts, headlines = [], []
+    for runs in (default, default + added, [*default, run("best", 1.0)]):
+        shown = show_page("who-is-better", settings, corpus, runs)
+        tables = [item for item in shown if isinstance(item, Table)]
+        family = [table for table in tables if "differences from the baseline" in table.caption]
+        assert any("added runs" in table.caption for table in family) == (len(runs) > 2)
+        columns = ["score", "adjusted_p", "verdict"]
+        verdicts.append(
+            [
+                table.frame.loc[table.frame["system"] == "keyword", columns].values.tolist()
+                for table in family
+                if "added runs" not in table.caption
+            ]
+        )
+        headlines.append(shown[-1].message)
+        # Any two systems, from both sides.
+        chosen = [table for table in tables if "from the chosen system" in table.caption]
+        both = {
+            (table.caption.split(":")[0], row.system): row.value
+            for table in chosen
+            for row in table.frame.query("level == 'Turn' and score == 'micro_f1'").itertuples()
+        }
+        assert len(both) == len(runs) * (len(runs) - 1)
+        assert all(both[two, one] == -value for (one, two), value in both.items())
+    assert len(verdicts[0]) == 3
+    assert verdicts[0] == verdicts[1] == verdicts[2]
+    assert "keyword has the highest micro F1" in headlines[0]
+    assert "is not distinguishable from" in headlines[1]
+    assert "best has the highest micro F1 at turn level" in headlines[2]
+
+
 def test_the_home_page_has_facts_about_the_paper(
     systems: list[Predictions], corpus: Corpus
 ) -> None:
