@@ -154,7 +154,9 @@ def test_adapters_are_trained_in_float32_and_leave_memory_before_checkpoints_are
     monkeypatch.setattr("cradle_extras.training.train.load_local", loading)
     monkeypatch.setattr("cradle_extras.training.train.score_checkpoint", scoring)
     recipe = {"dtype": "bfloat16", "epochs": 1, "save_steps": None}
-    done = train(weights, tmp_path, talks(2), dev=talks(1), shared=True, recipe=recipe, progress=look)
+    done = train(
+        weights, tmp_path, talks(2), dev=talks(1), shared=True, recipe=recipe, progress=look
+    )
     assert formats == {True: {torch.float32}, False: {torch.bfloat16}}
     assert len(done.record.dev) == 1
 
