@@ -156,7 +156,8 @@ def _measure(lm: Any, tokens: int, recipe: Recipe | None) -> _Measured:
                 logits = lm(**inputs, use_cache=recipe is None).logits
             forward, live.peak = live.peak, 0
             if recipe:
-                torch.nn.functional.cross_entropy(logits[0].float(), targets).backward()
+                loss: Any = torch.nn.functional.cross_entropy(logits[0].float(), targets)
+                loss.backward()
     size = sum(each.nbytes for each in lm.parameters())
     return _Measured(size, sum(each.numel() for each in trained), (forward, live.peak))
 
@@ -174,11 +175,11 @@ def _replace_contents(lm: Any) -> None:
                 held[name] = None if old is None else made[old]
 
 
-class _LiveMemory(TorchDispatchMode):
+class _LiveMemory(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sums the sizes of all tensors that exist at a time, except those that are known."""
 
     def __init__(self, known: Iterable[torch.Tensor]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.peak = self._now = 0
         self._seen = {each.untyped_storage()._cdata for each in known}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from transformers import CONFIG_MAPPING, AutoConfig, AutoModelForCausalLM, PreTr
 
 from cradle_engines.library_logs import quiet
 from cradle_extras.training.memory import estimate_memory
-from cradle_extras.training.recipe import AdapterSettings, Recipe
+from cradle_extras.training.recipe import AdapterSettings, Recipe, load_recipe, recipe_names
 from cradle_extras.training.sequences import TokenTree
 from cradle_extras.training.trainer import TreeTrainer
+from cradle_lib import paths
+from cradle_lib.detection.models.registry import load_registry, resolve
 from cradle_lib.errors import EngineError
 
 from ...engines.local.tiny_models import make_random
@@ -113,3 +116,56 @@ def test_inference(tmp_path: Path, kind: str) -> None:
 def test_what_cannot_be_estimated_is_refused(kind: str, recipe: Recipe | None, words: str) -> None:
     with pytest.raises(EngineError, match=words):
         estimate_memory(CONFIG_MAPPING[kind](), 50, recipe)
+
+
+def shaped(kind: str, *sizes: int, **more: Any) -> Any:
+    names = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
+    names += ("num_key_value_heads", "vocab_size")
+    untied = {"tie_word_embeddings": False} | more
+    return CONFIG_MAPPING[kind](**dict(zip(names, sizes, strict=False)), **untied)
+
+
+# Sizes in the `config.json` of the published models.
+PUBLISHED = {
+    "qwen3-14b": shaped("qwen3", 5120, 17408, 40, 40, 8, 151936, head_dim=128),
+    "qwen3-32b": shaped("qwen3", 5120, 25600, 64, 64, 8, 151936, head_dim=128),
+    "gemma-3-27b": shaped(
+        "gemma3_text", 5376, 21504, 62, 32, 16, 262208, head_dim=128, tie_word_embeddings=True
+    ),
+    "gpt-oss-20b": shaped("gpt_oss", 2880, 2880, 24, num_local_experts=32),
+    "gpt-oss-120b": shaped("gpt_oss", 2880, 2880, 36, num_local_experts=128),
+    "llama-3.3-70b": shaped("llama", 8192, 28672, 80, 64, 8, 128256),
+    "qwen2.5-72b": shaped("qwen2", 8192, 29568, 80, 64, 8, 152064),
+    "llama-4-scout-17b": shaped("llama4_text", 5120, 8192, 48, 40, 8, 202048, num_local_experts=16),
+}
+GUIDE = (paths.BOOK / "large-models.md").read_text(encoding="utf-8")
+ROWS = re.findall(
+    r"^\| `(\S+)` \| ([^|]+) \| (\d+) \| (\d+) \| (\d) GPUs? with (\d+) GB[^|]*\|", GUIDE, re.M
+)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]} {row[1]}")
+def test_the_table_of_the_guide(row: tuple[str, ...]) -> None:
+    name, task, *numbers = row
+    states, activations, gpus, size = map(int, numbers)
+    recipe = None if task == "inference" else load_recipe(task.split("`")[1])
+    if "gradient_checkpointing: false" in task:
+        recipe = recipe and recipe.model_copy(update={"gradient_checkpointing": False})
+    found = estimate_memory(PUBLISHED[name], 4_096 if recipe else 8_500, recipe, gpus=gpus)
+    assert round(gpus * (found.total - found.activations) / 1e9) == states
+    assert round(found.activations / 1e9) == activations
+    if task == "inference":
+        assert f"{gpus} GPU{'s' * (gpus > 1)} with {size} GB" in str(resolve(name).hardware)
+    # The paper's recipe keeps the states in the machine's memory.
+    held = 0 if task == "`paper`" else states / gpus
+    assert held + activations < size
+
+
+def test_the_guide_lists_all_open_models_and_large_recipes() -> None:
+    assert {name for name, *_ in ROWS} == PUBLISHED.keys()
+    listed = {task.split("`")[1] for _, task, *_ in ROWS if "`" in task}
+    assert listed == {name for name in recipe_names() if name != "processor"}
+    open_models = {
+        name for name, m in load_registry().items() if m.group == "open" and m.kind == "local"
+    }
+    assert PUBLISHED.keys() == open_models
