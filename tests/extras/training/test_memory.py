@@ -101,7 +101,7 @@ def test_inference(tmp_path: Path, kind: str) -> None:
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as events:
         lm.generate(ids, max_new_tokens=1, do_sample=False)
     expected = estimate_memory(lm.config, TOKENS)
-    assert expected.activations == pytest.approx(peak(events), rel=0.15)
+    assert expected.activations == pytest.approx(peak(events), rel=0.05)
     assert expected.weights == sum(each.nbytes for each in lm.parameters())
     assert (expected.gradients, expected.optimizer) == (0, 0)
 
