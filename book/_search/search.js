@@ -20,7 +20,7 @@
     searchOptions: {
       boost: { heading: 3, page: 2, keywords: 6 },
       prefix: (term) => term.length > 3,
-      fuzzy: (term) => (term.length > 4 ? 0.2 : false),
+      fuzzy: (term) => (term.length > 3 ? 0.2 : false),
       weights: { prefix: 0.6, fuzzy: 0.3 },
     },
   });

@@ -52,7 +52,7 @@ FACTS = """() => ({
       w.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING)),
   visibleTurns: [...document.querySelectorAll('.cradle-turns')].filter(e =>
     e.checkVisibility({contentVisibilityAuto: true})).length,
-  open: document.querySelectorAll('article details[open]:not(.narrow)').length,
+  open: document.querySelectorAll('article details[open]:not(.narrow, .cradle-help)').length,
   noAlt: [...document.images].filter(i => !i.alt.trim()).map(i => i.outerHTML.slice(0, 80)),
   notebook: !!document.querySelector('a[href*="_sources/"][href$=".ipynb"]'),
   title: document.title,
@@ -263,7 +263,7 @@ def test_the_search_follows_what_is_typed_and_shows_nothing_collapsed(
     page.locator("#search-page-input").fill("qqqqq")
     page.locator("#search-count", has_text="Nothing was found").wait_for()
     page.goto(site.url("sections/errors.html"))
-    said = page.locator(".cradle-example td").all_text_contents()
+    said = page.locator(".cradle-example p").all_text_contents()
     sections = (site.folder / "search-sections.js").read_text("utf-8")
     long = [line for line in said if len(line) > 60]
     assert long
