@@ -29,8 +29,8 @@ endif
 endif
 endif
 
-.PHONY: book test test-shipped test-hostile test-benchmarks test-journeys test-slurm test-labelstudio lint bench \
-  clean lock help
+.PHONY: book test test-shipped test-hostile test-benchmarks test-gpu test-journeys test-slurm test-labelstudio \
+  lint bench clean lock help
 
 help:
 	@echo "make book   build the report into book/_build/html (the first run installs what it needs)"
@@ -38,6 +38,7 @@ help:
 	@echo "make test-shipped   generate the shipped files again and compare them"
 	@echo "make test-hostile   test with damaged files, prompt injections and kills (CRADLE_HOSTILE_CASES=20000: longer)"
 	@echo "make test-benchmarks   run each benchmark on tiny data"
+	@echo "make test-gpu   compare the engines on a GPU, and print a table for an issue"
 	@echo "make test-journeys   walk the paths of users in fresh clones, from the first command to the page"
 	@echo "make test-slurm   run shards on a real local SLURM (needs slurm-wlm, munge and root)"
 	@echo "make test-labelstudio   annotate in a real Label Studio (installs 1 GB)"
@@ -61,6 +62,9 @@ test-hostile: .venv/.dev
 
 test-benchmarks: .venv/.dev
 	$(BIN)/python -m benchmarks --small
+
+test-gpu: .venv/.dev
+	$(BIN)/python -m benchmarks.bench_gpu
 
 test-journeys: .venv/.dev
 	$(BIN)/python -m pytest -m journeys tests/journeys tests/notebooks/test_documented_commands.py

@@ -1,86 +1,96 @@
-"""Compares the wave and reference engines on a GPU, by default with the embedded model.
+"""Compares the wave and reference engines on a GPU: their tokens, their speed, and memory.
 
-Run with ``python -m benchmarks.bench_gpu [--model ID]`` on a machine with a GPU that PyTorch
-supports. The embedded model runs in float32 and takes a few minutes. Results go to
-``benchmarks/results/gpu.json``. Without a GPU, nothing is measured.
+``make test-gpu`` runs it. It needs no network: the models are tiny random ones of four
+architectures, and a random Llama with a billion parameters, which shows the speed. The embedded
+model is added if its weights can be had. ``python -m benchmarks.bench_gpu --model ID`` compares
+another model instead, an id in ``models.yml`` or a spec. The table is Markdown, for an issue; its
+columns are described in ``tests/engines/local/compared.py``.
+
+Exits 1 without a GPU, if an answer is wrong, or if the wave engine can't run a model.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import subprocess
 import sys
-import time
-from typing import Any
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from benchmarks.contestants import MODEL, select_dialogues
-from benchmarks.results import Row, save
-from cradle_engines.local.local_engine import load_local
-from cradle_engines.local.reference import Reference
-from cradle_engines.local.wave.engine import Wave
-from cradle_lib.detection import Options, Prediction, Session, resolve
-from cradle_lib.prompts import load_template
+import torch
 
-DIALOGUES = 12
-# In float32 all answers must be equal. At lower precision, rounding depends on the order of sums.
-SAME, ROUNDED = 1.0, 0.95
+from benchmarks.contestants import MODEL, SAMPLE, select_dialogues
+from benchmarks.size import sized
+from cradle_engines.local.embedded import embedded_weights
+from cradle_lib.detection import Model, resolve
+from cradle_lib.errors import EngineError
+from tests.engines.local.compared import HEADER, compare
+from tests.engines.local.tiny_models import EXACT, make_model, make_random, make_weights
 
-
-def first_line(prediction: Prediction) -> list[str]:
-    """Returns the line with the labels; the reference engine continues after it."""
-    return prediction.answer.strip().splitlines()[:1]
-
-
-def answers(engine: Any, prompt: str) -> tuple[dict[tuple[str, int], Prediction], float]:
-    """Runs an engine on the sample. Returns predictions by dialogue and turn, and seconds."""
-    template = load_template(prompt)
-    sessions = [Session(dialogue, template) for dialogue in select_dialogues(DIALOGUES, "sample")]
-    predictions: list[Prediction] = []
-    begin = time.perf_counter()
-    engine.answer_all(sessions, predictions.append)
-    return {(p.dialogue, p.turn): p for p in predictions}, time.perf_counter() - begin
+# Tokens of an answer, and the number of dialogues for the reference engine.
+TOKENS, FEW = sized((12, 4), (4, 1))
+DTYPES = ("float32", "bfloat16", "float16")
+BILLION = {
+    "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "max_position_embeddings": 8192,
+    "initializer_range": 0.02,
+}  # fmt: skip
 
 
-def measure(model: str) -> list[Row]:
-    """Runs both engines on the GPU, and compares their speed and their answers."""
-    import torch
+def models(folder: Path, device: str) -> Iterator[Model]:
+    """Makes the models, each when it is needed."""
+    for family in EXACT:
+        weights = make_weights(folder / family, context=4096, family=family)
+        # At lower precision, rounding changes the choice of experts in a tiny random model.
+        yield from made(weights, f"tiny {family}", DTYPES[: 1 if family == "gpt-oss" else 3])
+    with torch.device(device):
+        weights = make_random(folder / "large", "llama", **sized(BILLION, {}))
+    yield from made(weights, "random Llama", DTYPES[1:])
+    try:
+        embedded_weights()
+        for dtype in sized(DTYPES, ()):
+            yield resolve(MODEL, dtype=dtype, max_new_tokens=TOKENS)
+    except EngineError as error:
+        print(f"The embedded model is left out: {error}", file=sys.stderr)
 
-    entry, options = resolve(model), Options(device="cuda")
-    local = load_local(entry, options)
-    slow, slow_seconds = answers(Reference(entry, options, local), entry.prompt)
-    torch.cuda.reset_peak_memory_stats()
-    fast, fast_seconds = answers(Wave(entry, options, local), entry.prompt)
-    peak = torch.cuda.max_memory_allocated() / 1e6
-    exact = local.lm.dtype is torch.float32
-    same_text = sum(first_line(fast[turn]) == first_line(slow[turn]) for turn in slow) / len(slow)
-    pairs = [(fast[turn], slow[turn]) for turn in slow]
-    same_labels = sum((a.outcome, a.mask) == (b.outcome, b.mask) for a, b in pairs) / len(pairs)
-    what, same, target = ("answers", same_text, SAME) if exact else ("labels", same_labels, ROUNDED)
-    versions = f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {local.lm.dtype}"
-    measured = len(fast) / fast_seconds, peak, same_text
-    faster, turns = slow_seconds / fast_seconds, f"{len(slow):,} turns; {versions}"
-    other = "one generate per prompt"
-    return [
-        Row(f"{entry.id}: speed, relative to {other}", faster, 1.0, *measured, turns),
-        Row(f"{entry.id}: same {what} as {other}", same, target, *measured, versions),
-    ]
+
+def made(weights: Path, name: str, dtypes: Sequence[str]) -> list[Model]:
+    """Makes the entries of a random model, with a short prompt."""
+    update = {"name": name, "prompt": "brief"}
+    decoding = [{"dtype": dtype, "max_new_tokens": TOKENS} for dtype in dtypes]
+    return [make_model(weights, "wave", **each).model_copy(update=update) for each in decoding]
+
+
+def card(device: str) -> str:
+    """Names the card, and the versions of its driver and of CUDA."""
+    if device == "cpu":
+        return "CPU"
+    driver = subprocess.getoutput("nvidia-smi --query-gpu=driver_version --format=csv,noheader")
+    return f"{torch.cuda.get_device_name()}, driver {driver.split()[0]}, CUDA {torch.version.cuda}"
 
 
 def main() -> bool:
-    """Measures, prints a table, and saves it, if there is a GPU.
+    """Compares the engines, and prints the table row by row.
 
     Returns:
-        Whether all targets were met, or there is no GPU.
+        Whether no answer is wrong, and the wave engine ran all models.
     """
-    import torch
-
     parser = argparse.ArgumentParser()
-    parser.add_argument("--model", default=MODEL)
-    arguments, _ = parser.parse_known_args()
-    if not torch.cuda.is_available():
-        print("bench_gpu: PyTorch found no GPU; nothing was measured.")
-        return True
-    return save("gpu", measure(arguments.model), os.getloadavg()[0])
+    parser.add_argument("--model")
+    chosen, device = parser.parse_known_args()[0].model, sized("cuda", "cpu")
+    if device == "cuda" and not torch.cuda.is_available():
+        sys.exit("bench_gpu: PyTorch finds no GPU, so nothing was compared.")
+    print(f"{card(device)}, torch {torch.__version__}\n\n{HEADER}", flush=True)
+    many, few = (select_dialogues(number, "sample") for number in (SAMPLE, FEW))
+    passed = True
+    with tempfile.TemporaryDirectory() as folder:
+        given = [resolve(chosen, max_new_tokens=TOKENS)] if chosen else models(Path(folder), device)
+        for model in given:
+            found = compare(model, device, many, few)
+            print(found.row(model.name), flush=True)
+            passed = passed and found.passed
+    return passed
 
 
 if __name__ == "__main__":

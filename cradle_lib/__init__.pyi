@@ -6,6 +6,7 @@ from .detection.runs.find_runs import with_same_dialogues as with_same_dialogues
 from .detection.runs.run_model import default_runs as default_runs
 from .detection.runs.run_model import run_model as run_model
 from .display.banner import banner as banner
+from .display.calculator import show_daily_alarms as show_daily_alarms
 from .display.cells import listed as listed
 from .display.choice import choose as choose
 from .display.examples import show_examples as show_examples

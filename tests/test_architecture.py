@@ -75,7 +75,7 @@ BUDGETS = {
         "construction": 1_800,
         "inspect": 250,
         "label_studio": 650,
-        "training": 675,
+        "training": 825,
     },
 }
 LIBRARY = paths.ROOT / "cradle_lib"

@@ -124,7 +124,8 @@ def apply_adapter(
             layers.
     """
     import peft
-    import torch
+
+    from cradle_engines.local.devices import is_out_of_memory
 
     rows = len(lm.get_input_embeddings().weight)
     # The base's tokenizer may itself have tokens without an embedding.
@@ -141,9 +142,9 @@ def apply_adapter(
             raise ValueError(f"training added {len(added):,} tokens, such as {min(added)!r}")
         _require_supported(config, model)
         _load_adapter(lm, folder, config, tokenizer)
-    except torch.OutOfMemoryError:
-        raise
     except Exception as error:
+        if is_out_of_memory(error):
+            raise
         reason = " ".join(str(error).split())[:300].rstrip(".")
         remedy = _OTHER_KIND if isinstance(error, _KindError) else _OTHER_BASE
         raise EngineError(

@@ -57,28 +57,19 @@ def load_weights(model: Model, options: Options) -> tuple[Any, Any]:
         EngineError: If the checkpoint is not a causal language model, weights are missing or
             incomplete or can't be reached, or memory runs out.
     """
-    import torch
-
-    device = _one_device(options.device)
-    try:
-        with _source(model) as source:
-            base_tokenizer = tokenizer = _base_tokenizer(source)
-            dtype = (model.decoding and model.decoding.dtype) or "auto"
-            kind, config = _auto_class(source)
-            places = options.device_map or place_weights(kind, config, dtype, options.device)
-            lm = _from_pretrained(source, kind, dtype, places)
-            used = getattr(lm, "hf_device_map", {})
-            if len(used) > 1 and not options.device_map:
-                options.notice(_spread_over(model, used))
-            _require_causal(source, lm, base_tokenizer)
-            if (folder := find_adapter(model)) is not None:
-                tokenizer = adapter_tokenizer(model.name, folder, base_tokenizer, options.notice)
-                lm = apply_adapter(lm, model, folder, tokenizer, base_tokenizer, options.notice)
-    except torch.OutOfMemoryError as error:
-        raise EngineError(
-            f"{model.name} does not fit on {device}. It needs {model.hardware or 'more memory'}; "
-            "--set device_map=auto spreads it over several GPUs."
-        ) from error
+    with _source(model, options.device) as source:
+        base_tokenizer = tokenizer = _base_tokenizer(source)
+        dtype = (model.decoding and model.decoding.dtype) or "auto"
+        kind, config = _auto_class(source)
+        places = options.device_map or place_weights(kind, config, dtype, options.device)
+        lm = _from_pretrained(source, kind, dtype, places)
+        used = getattr(lm, "hf_device_map", {})
+        if len(used) > 1 and not options.device_map:
+            options.notice(_spread_over(model, used))
+        _require_causal(source, lm, base_tokenizer)
+        if (folder := find_adapter(model)) is not None:
+            tokenizer = adapter_tokenizer(model.name, folder, base_tokenizer, options.notice)
+            lm = apply_adapter(lm, model, folder, tokenizer, base_tokenizer, options.notice)
     for sentence in dict.fromkeys(source.warned):
         if _REPORT not in sentence:
             options.notice(f"{model.name}: Transformers warns: {sentence[:300]}")
@@ -142,16 +133,20 @@ class _Source:
 
 
 @contextmanager
-def _source(model: Model) -> Iterator[_Source]:
+def _source(model: Model, device: str | None = None) -> Iterator[_Source]:
     """Gives the base of a model.
 
-    Any exception of Transformers and its dependencies in the block becomes an :class:`EngineError`,
-    except for running out of memory. Their output is silenced; warnings are collected.
+    Any exception of Transformers and its dependencies in the block becomes an :class:`EngineError`.
+    Their output is silenced; warnings are collected.
+
+    Args:
+        model: The model.
+        device: The user's choice of a device.
 
     Raises:
-        EngineError: If the weights can't be found, read or loaded.
+        EngineError: If the weights can't be found, read or loaded, or memory runs out.
     """
-    import torch
+    from cradle_engines.local.devices import is_out_of_memory
 
     place, at_commit = model.base, {}
     if place.startswith(PREFIX):
@@ -171,10 +166,17 @@ def _source(model: Model) -> Iterator[_Source]:
             yield source
         except IncompleteError as error:
             raise source.incomplete(str(error)) from None
-        except (EngineError, torch.OutOfMemoryError):
+        except EngineError:
             raise
         except Exception as error:
-            if found := _CONVERSION.search("\n".join(warned)):
+            report = "\n".join(warned)
+            if is_out_of_memory(error) or is_out_of_memory(RuntimeError(report)):
+                raise EngineError(
+                    f"{model.name} does not fit on {_one_device(device)}. It needs "
+                    f"{model.hardware or 'more memory'}; --set device_map=auto spreads it over "
+                    "several GPUs."
+                ) from error
+            if found := _CONVERSION.search(report):
                 problem = f"a tensor needed for {found[1]} is missing or has another shape"
                 hint = "Download or save it again."
                 raise source.incomplete(f"{problem}. {hint}") from error
@@ -197,9 +199,8 @@ def _base_tokenizer(source: _Source) -> Any:
         settings = json.loads(Path(found).read_text(encoding="utf-8"))
         base = settings.get("base_model_name_or_path") or "BASE"
         raise EngineError(
-            f"{source.name}: {place} is an adapter. Name its base too: `hf:{base} + {place}`, or "
-            f"`weights: {base} + {place}` in models.yml. With another copy of that base, add "
-            f"`--set trained_on={base}`."
+            f"{source.name}: {place} is an adapter. Name its base too, in models.yml as `weights: "
+            f"{base} + {place}`. With another copy of that base, add `trained_on: {base}`."
         )
     try:
         tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False, **at_commit)
@@ -353,16 +354,15 @@ def _require_causal(source: _Source, lm: Any, tokenizer: Any) -> None:
     Raises:
         EngineError: If they do, or if the model can't compute them.
     """
-    import torch
-
+    from cradle_engines.local.devices import is_out_of_memory
     from cradle_engines.local.own_forward import is_same, own_logits, sample_ids
 
     begin, end, other = (sample_ids(lm, tokenizer, 3 * _TOKENS)[i::3] for i in range(3))
     try:
         one, two = (own_logits(lm, begin + rest)[:_TOKENS] for rest in (end, other))
-    except torch.OutOfMemoryError:
-        raise
     except Exception as error:
+        if is_out_of_memory(error):
+            raise
         reason = short_reason(f"{type(error).__name__}: {error}")
         raise EngineError(
             f"{source.name}: {source.place} can't compute a text of {2 * _TOKENS} tokens "

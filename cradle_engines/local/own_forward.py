@@ -66,4 +66,9 @@ def is_same(lm: Any, found: Tensor, expected: Tensor) -> bool:
     expected numbers. Numbers that are not finite differ.
     """
     difference = (found - expected).square().mean().sqrt() / expected.std()
-    return bool(difference <= _TOLERANCES.get(lm.dtype, _OTHER_TOLERANCE))
+    return bool(difference <= tolerance(lm))
+
+
+def tolerance(lm: Any) -> float:
+    """Largest difference that rounding explains, relative to the logits' standard deviation."""
+    return _TOLERANCES.get(lm.dtype, _OTHER_TOLERANCE)

@@ -16,12 +16,12 @@ from typing import Final
 
 from cradle_engines.local.embedded import PREFIX, embedded_pin
 from cradle_lib import paths
+from cradle_lib.detection.models.adapters import CONFIG
 from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import EngineError
 from cradle_lib.files import visible_files
 
-#: The files of an adapter, as PEFT writes them. Pickled weights are not read.
-CONFIG: Final = "adapter_config.json"
+#: The weights of an adapter, as PEFT writes them. Pickled weights are not read.
 WEIGHTS: Final = "adapter_model.safetensors"
 # The files that an adapter's digest covers, in alphabetical order: its own, and those of the
 # tokenizer and chat template that TRL saves with it.

@@ -12,8 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from cradle_engines.local.revision import CONFIG, WEIGHTS
+from cradle_engines.local.revision import WEIGHTS
+from cradle_extras.training.recipe import Recipe
 from cradle_lib.corpus import Corpus
+from cradle_lib.detection.models.adapters import CONFIG
 from cradle_lib.detection.models.engine import Options
 from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.runs.predictions import load_predictions
@@ -60,27 +62,45 @@ def _state(checkpoint: Path) -> dict[str, Any]:
     return state
 
 
-def store_checkpoint(checkpoint: Path, folder: Path, model: Model) -> None:
-    """Copies the files for inference from a checkpoint: a full model, or an adapter in bfloat16.
+def store_checkpoint(checkpoint: Path, folder: Path, model: Model, dtype: str) -> None:
+    """Copies the files for inference from a checkpoint.
 
-    The adapter's configuration names ``model`` as its base.
+    Weights of a full model are converted to ``dtype``, those of an adapter to bfloat16. The
+    adapter's configuration names ``model`` as its base.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if not (checkpoint / CONFIG).is_file():
-        for file in visible_files(checkpoint):
-            if file.suffix in {".safetensors", ".json", ".jinja"} and file.name != STATE:
-                with replacing(folder / file.name) as part:
-                    shutil.copyfile(file, part)
+    if (checkpoint / CONFIG).is_file():
+        _convert(checkpoint / WEIGHTS, folder / WEIGHTS, "bfloat16")
+        changes = {"base_model_name_or_path": model.base, "inference_mode": True}
+        _change(checkpoint / CONFIG, folder / CONFIG, changes)
         return
+    for file in visible_files(checkpoint):
+        if file.suffix == ".safetensors":
+            _convert(file, folder / file.name, dtype)
+        elif file.name == "config.json":
+            _change(file, folder / file.name, {"dtype": dtype})
+        elif file.suffix in {".json", ".jinja"} and file.name != STATE:
+            with replacing(folder / file.name) as part:
+                shutil.copyfile(file, part)
+
+
+def _convert(file: Path, to: Path, dtype: str) -> None:
+    """Copies a file of weights with its floating-point numbers in another format."""
     import torch
     from safetensors.torch import load_file, save_file
 
-    weights = load_file(checkpoint / WEIGHTS)
-    with replacing(folder / WEIGHTS) as part:
-        save_file({name: tensor.to(torch.bfloat16) for name, tensor in weights.items()}, part)
-    settings: dict[str, Any] = json.loads((checkpoint / CONFIG).read_text(encoding="utf-8"))
-    settings |= {"base_model_name_or_path": model.base, "inference_mode": True}
-    write_text(folder / CONFIG, json.dumps(settings, indent=2, sort_keys=True) + "\n")
+    weights = load_file(file)
+    for name, tensor in weights.items():
+        if tensor.is_floating_point():
+            weights[name] = tensor.to(getattr(torch, dtype))
+    with replacing(to) as part:
+        save_file(weights, part, metadata={"format": "pt"})
+
+
+def _change(file: Path, to: Path, changes: dict[str, Any]) -> None:
+    """Copies a JSON file with some fields changed."""
+    settings: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    write_text(to, json.dumps(settings | changes, indent=2, sort_keys=True) + "\n")
 
 
 def trained_model(model: Model, folder: Path) -> Model:
@@ -90,17 +110,18 @@ def trained_model(model: Model, folder: Path) -> Model:
 
 
 def score_checkpoint(
-    checkpoint: Path, model: Model, dev: Corpus, sample: int | None, options: Options | None
+    checkpoint: Path, model: Model, dev: Corpus, recipe: Recipe, options: Options | None
 ) -> dict[str, float]:
-    """Scores a checkpoint on the dev split or a sample of it; resumes an interrupted run.
+    """Scores a checkpoint on the recipe's sample of the dev split; resumes an interrupted run.
 
     ``model`` is the base, with the prompt and decoding of the training. Gives the ``step``,
     turn-level ``micro_f1``, ``micro_precision`` and ``micro_recall``, ``unread`` (the share of
     unusable answers), and the number of ``dialogues``.
     """
     stored = checkpoint / "stored"
-    store_checkpoint(checkpoint, stored, model)
+    store_checkpoint(checkpoint, stored, model, recipe.dtype)
     entry = trained_model(model, stored)
+    sample = recipe.dev_dialogues
     journal = run(entry, dev, out=checkpoint / _DEV, sample=sample, options=options)
     predictions = load_predictions(journal, dev, partial=sample is not None)
     evaluation = evaluate(predictions, draws=0)

@@ -54,7 +54,7 @@ class Recipe(_Strict):
         warmup: Share of the steps in which the learning rate rises.
         weight_decay: Weight decay of AdamW.
         label_weight: Weight of the loss on turns with a label; other turns have weight 1.
-        dtype: Number format of the base, and of the computation.
+        dtype: Number format of the computation, and of weights that are not trained.
         gradient_checkpointing: Whether activations within a layer are computed again for the
             gradients instead of being kept. Changes the memory and time of a training, not its
             result.
@@ -82,6 +82,15 @@ class Recipe(_Strict):
     seed: int = 0
     save_steps: Annotated[int, Field(ge=1)] | None = None
     dev_dialogues: Annotated[int, Field(ge=1)] | None = None
+
+    @property
+    def base_dtype(self) -> str:
+        """Number format in which the base is loaded.
+
+        Trained weights are kept in float32: most updates are too small to change a number in
+        bfloat16. The computation uses copies in ``dtype``. Adapters are always in float32.
+        """
+        return "float32" if self.adapter is None else self.dtype
 
 
 def recipe_names() -> list[str]:

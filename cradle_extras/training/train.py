@@ -111,13 +111,17 @@ def train_model(
     held_out = [split for split in (dev, test) if split is not None and not shared]
     for split in held_out:
         _require_separate(train, split)
+    from accelerate.utils.memory import clear_device_cache
+
     wait_passively()
     # In prompts, all starts and the scoring of checkpoints use the date of the first start.
     date = model.decoding.date if model.decoding else None
     if date is None and (folder / FILE).is_file():
         date = read_training(folder).date
-    learner = resolve(model, dtype=recipe.dtype, date=date)
-    local = load_local(learner, Options(device=_start_device()))
+    learner = resolve(model, dtype=recipe.base_dtype, date=date)
+    last = next(reversed(complete_checkpoints(folder)), None)
+    finished = last is not None and epochs_done(last) >= recipe.epochs
+    local = load_local(learner, Options(device=_start_device(finished)))
     model = resolve(model, date=local.decoding.date)
     if not local.tokenizer.chat_template:
         raise EngineError(
@@ -157,12 +161,14 @@ def train_model(
         notice(f"{record.dropped:,} user turns beyond {recipe.max_length:,} tokens are left out")
     if os.environ.get("RANK", "0") == "0":
         record.write(folder)
-    last = next(reversed(complete_checkpoints(folder)), None)
-    if last is None or epochs_done(last) < recipe.epochs:
+    if not finished:
         from cradle_extras.training.trainer import TreeTrainer
 
         with quiet():
             TreeTrainer(local.lm, local.tokenizer, trees, recipe, folder, progress).run(last)
+    # Otherwise these weights would remain in memory while checkpoints are scored.
+    del local
+    clear_device_cache(garbage_collection=True)
     if not _is_alone():
         notice("Trained. To choose a checkpoint, repeat the command in one process.")
         return Trained(folder, record, trained_model(model, folder))
@@ -171,11 +177,11 @@ def train_model(
     for checkpoint in candidates:
         if dev is not None and epochs_done(checkpoint).is_integer():
             notice(f"scoring {checkpoint.name} on {dev.name}")
-            scores.append(score_checkpoint(checkpoint, model, dev, recipe.dev_dialogues, options))
+            scores.append(score_checkpoint(checkpoint, model, dev, recipe, options))
     # Of equal checkpoints the earliest.
     best = max(scores, key=lambda row: (row["micro_f1"], -row["step"]), default=None)
     step = step_of(candidates[-1]) if best is None else int(best["step"])
-    store_checkpoint(folder / f"checkpoint-{step}", folder, model)
+    store_checkpoint(folder / f"checkpoint-{step}", folder, model, recipe.dtype)
     hours = losses[-1]["hours"]
     found = {"losses": losses, "dev": scores, "chosen": step, "hours": hours}
     record = record.model_copy(update=found)
@@ -184,14 +190,15 @@ def train_model(
     return Trained(folder, record, trained_model(model, folder))
 
 
-def _start_device() -> str:
+def _start_device(finished: bool) -> str:
     """The device onto which the base is loaded.
 
-    With several processes it is the CPU: the trainer gives each GPU its part of the model.
+    With several processes it is the CPU: the trainer gives each GPU its part of the model. After
+    the last step only the tokenizer is used.
     """
     import torch
 
-    return "cuda" if _is_alone() and torch.cuda.is_available() else "cpu"
+    return "cuda" if _is_alone() and not finished and torch.cuda.is_available() else "cpu"
 
 
 def _is_alone() -> bool:

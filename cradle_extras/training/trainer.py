@@ -54,6 +54,8 @@ class TreeTrainer(SFTTrainer):
             save_steps=recipe.save_steps or 500,
             seed=recipe.seed,
             data_seed=recipe.seed,
+            # The loss is that of the answers only.
+            router_aux_loss_coef=0.0,
             bf16=recipe.dtype == "bfloat16",
             use_cpu=not torch.cuda.is_available(),
             activation_checkpointing=recipe.gradient_checkpointing and not by_fsdp,
@@ -69,7 +71,7 @@ class TreeTrainer(SFTTrainer):
             train_dataset=Dataset.from_dict({"tree": list(range(len(trees)))}),
             data_collator=lambda rows: batch(trees[rows[0]["tree"]], lm.config),
             processing_class=tokenizer,
-            peft_config=_lora(lm, recipe),
+            peft_config=lora(lm, recipe),
             callbacks=[_AfterEachEpoch()],
         )
         # It would print each step, which the progress bar shows.
@@ -164,7 +166,8 @@ def _masks(tree: TokenTree, config: Any) -> torch.Tensor | dict[str, torch.Tenso
     return {"full_attention": shaped(full), "sliding_attention": shaped(full & in_window)}
 
 
-def _lora(lm: Any, recipe: Recipe) -> LoraConfig | None:
+def lora(lm: Any, recipe: Recipe) -> LoraConfig | None:
+    """Gives the adapter's configuration for PEFT; ``None`` if all weights are trained."""
     settings = recipe.adapter
     if settings is None:
         return None

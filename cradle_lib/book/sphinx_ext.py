@@ -13,17 +13,14 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from docutils import nodes  # type: ignore[import-untyped, unused-ignore]
 from pydantic import RootModel
-from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
-from sphinx.search import js_index
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
@@ -31,8 +28,9 @@ from cradle_lib.book.build import update
 from cradle_lib.book.cache_key import digest
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.outputs import place_files, remove_old_pages, remove_other_corpus
-from cradle_lib.book.notebooks.page import FINDING, UNREADABLE, tags_of
+from cradle_lib.book.notebooks.page import UNREADABLE, tags_of
 from cradle_lib.book.plan import Project
+from cradle_lib.book.search_index import write_search_index
 from cradle_lib.book.yaml_file import read_yaml
 from cradle_lib.errors import CradleError
 from cradle_lib.files import visible_files, write_text
@@ -101,8 +99,7 @@ def all_pages_if_any_changed(
 ) -> list[str]:
     """Rebuilds all pages if one is new, changed or removed.
 
-    Each page names the others in its navigation, and the search index loses the keywords of pages
-    that Sphinx does not read again.
+    Each page names the others in its navigation.
     """
     return sorted(env.found_docs) if added or changed or removed else []
 
@@ -113,17 +110,9 @@ def tidy_site(app: Sphinx, exception: Exception | None) -> None:
         return
     out = Path(app.outdir)
     remove_old_pages(out, app.env.found_docs, {name for _, name in app.env.images.values()})
-    remove_old_words(out / "searchindex.js")
+    write_search_index(out, app.env.found_docs, keywords_of_pages(app))
     place_files(Project(Path(app.srcdir).parent), out)
     write_redirects(app)
-
-
-def remove_old_words(file: Path) -> None:
-    """Removes words from the search index that no page contains any more, which Sphinx keeps."""
-    index = js_index.loads(file.read_text(encoding="utf-8"))
-    for kind in ("terms", "titleterms"):
-        index[kind] = {word: pages for word, pages in index[kind].items() if pages != []}
-    write_text(file, js_index.dumps(index))
 
 
 def write_redirects(app: Sphinx) -> None:
@@ -135,19 +124,25 @@ def write_redirects(app: Sphinx) -> None:
         write_text(out / f"{old}.html", content)
 
 
-def add_keywords(app: Sphinx, document: nodes.document) -> None:
-    """Adds a page's keywords from ``book/search.yml`` to the search index and to its head."""
+def keywords_of_pages(app: Sphinx) -> dict[str, list[str]]:
+    """Reads the search keywords of pages from ``book/search.yml``, if it exists."""
     path = Path(app.srcdir) / "search.yml"
-    if not path.is_file():
-        return
-    app.env.note_dependency(str(path))
-    keywords = read_yaml(path, RootModel[dict[str, list[str]]]).root
+    return read_yaml(path, RootModel[dict[str, list[str]]]).root if path.is_file() else {}
+
+
+def add_keywords(app: Sphinx, document: nodes.document) -> None:
+    """Adds a page's keywords to its head, for search engines."""
+    keywords = keywords_of_pages(app)
+    if keywords:
+        app.env.note_dependency(str(Path(app.srcdir) / "search.yml"))
     words = keywords.get(app.env.docname, [])
     if words:
-        # "main" ranks them before titles and words of pages.
-        entries = [("single", word, "", "main", None) for word in words]
-        document.append(addnodes.index(entries=entries, inline=False))
         document.append(nodes.meta(name="keywords", content=", ".join(words)))
+
+
+def leave_search_to_the_book(app: Sphinx) -> None:
+    """Switches off Sphinx's own index, which finds only pages that contain every word."""
+    app.builder.search = False  # type: ignore[attr-defined]
 
 
 def clean_page(
@@ -160,8 +155,6 @@ def clean_page(
     """
     scripts = context.get("script_files", [])
     context["script_files"] = [script for script in scripts if not _unwanted(script)]
-    if page == "search":
-        context["headlines"] = headlines(Project(Path(app.srcdir).parent))
     if "pagetitle" in context:
         # The theme prints it above the page without escaping it.
         context["pagetitle"] = html.escape(context["pagetitle"])
@@ -172,26 +165,14 @@ def clean_page(
         context["body"] = body
 
 
-def headlines(project: Project) -> dict[str, str]:
-    """Maps executed pages to their headlines, which the search shows below the title."""
-    return {
-        f"{project.sections.name}/{page}": "".join(shown)
-        for page, shown in _shown(project, FINDING)
-    }
-
-
 def unreadable_runs(project: Project) -> list[str]:
     """Lists the lines on executed pages about runs that could not be read, each once."""
-    return list(dict.fromkeys(line for _, shown in _shown(project, UNREADABLE) for line in shown))
-
-
-def _shown(project: Project, tag: str) -> Iterator[tuple[str, list[str]]]:
-    """Yields the names of executed pages with a tagged cell, and the texts that the cell shows."""
+    lines: dict[str, None] = {}
     for path in visible_files(project.sections, "*.ipynb"):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-            if tag in tags_of(cell):
-                outputs = (each["data"]["text/plain"] for each in cell["outputs"])
-                yield path.stem, ["".join(text) for text in outputs]
+            if UNREADABLE in tags_of(cell):
+                lines |= {"".join(output["data"]["text/plain"]): None for output in cell["outputs"]}
+    return list(lines)
 
 
 class HelpLinesDirective(SphinxDirective):
@@ -209,6 +190,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _end)
     app.connect("config-inited", bring_up_to_date, priority=_BEFORE_TOC)
+    app.connect("builder-inited", leave_search_to_the_book)
     app.connect("env-get-outdated", all_pages_if_any_changed)
     app.connect("doctree-read", add_keywords)
     app.connect("build-finished", tidy_site)
@@ -222,7 +204,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def _style_digest(book: Path) -> str:
     """Digest of styles and templates: without it, Sphinx would not copy a changed style."""
-    files = sorted(f for part in ("_static", "_templates") for f in (book / part).rglob("*.*"))
+    files = sorted(
+        f for part in ("_static", "_templates", "_search") for f in (book / part).rglob("*.*")
+    )
     return digest(b"".join(f.name.encode() + f.read_bytes() for f in files if f.is_file()))
 
 

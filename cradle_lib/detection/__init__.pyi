@@ -18,6 +18,7 @@ from .runs.benchmark import benchmark_results as benchmark_results
 from .runs.costs import estimate_costs as estimate_costs
 from .runs.costs import run_usage as run_usage
 from .runs.find_runs import dev_runs as dev_runs
+from .runs.find_runs import in_default_set as in_default_set
 from .runs.find_runs import repeated_runs as repeated_runs
 from .runs.find_runs import stored_runs as stored_runs
 from .runs.journal import Journal as Journal

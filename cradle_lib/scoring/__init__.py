@@ -17,6 +17,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "analyses.alarm_burden": ["projected_precision"],
         "analyses.annotators": ["annotator_runs"],
         "analyses.confusion": ["annotator_confusion"],
+        "analyses.daily_alarms": ["alarm_rates", "daily_alarms"],
         "compare": ["rank_ranges"],
         "analyses.error_counts": ["error_counts"],
         "analyses.explorer_data": ["annotators_data"],

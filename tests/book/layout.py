@@ -22,7 +22,8 @@ LAYOUT = r"""() => {
     .map(pseudo => getComputedStyle(e, pseudo).content)
     .filter(part => /[\ue000-\uf8ff]/.test(part)).map(part => e.className + part));
   const first = document.querySelector('.tag_finding');
-  const results = '.cradle-figure, .cradle-table, .cradle-choice, .cradle-explorer, .cradle-turns';
+  const results = '.cradle-figure, .cradle-calculator, .cradle-table, .cradle-choice, '
+    + '.cradle-explorer, .cradle-turns';
   const result = [...document.querySelectorAll(results)].find(e => e.checkVisibility());
   const top = result ? Math.round(result.getBoundingClientRect().top + scrollY) : 99999;
   const folds = [...document.querySelectorAll('article details.hide')];

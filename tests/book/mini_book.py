@@ -122,7 +122,7 @@ def make_site(root: Path) -> Path:
     # The redirects' targets are not in the miniature book.
     settings["sphinx"]["config"]["cradle_redirects"] = {}
     write(root / "_config.yml", yaml.safe_dump(settings))
-    for part in ("_templates", "_static"):
+    for part in ("_templates", "_static", "_search"):
         shutil.copytree(ROOT / "book" / part, root / "book" / part)
     (root / "book/_config.yml").symlink_to("../_config.yml")
     (root / "data/surrogate").mkdir(parents=True)

@@ -410,6 +410,91 @@ def test_every_function_has_a_key(open_page: Callable[..., Page]) -> None:
     assert where() == []
 
 
+def summary(corpus: Corpus, run: Predictions, index: int, row: int) -> str:
+    """What the player says about a turn, from the masks of the corpus and of the run."""
+    start = int(np.searchsorted(corpus.dialogue_of, index))
+    turns = corpus.dialogues[index].user_turns
+    gold = [turn.mask for turn in turns]
+    said = [int(mask) for mask in run.masks[start : start + len(turns)]]
+    outcomes = [OUTCOMES[code] for code in run.outcomes[start : start + len(turns)]]
+    here = [turn.turn_id for turn in turns].index(row)
+    labels = [label for label, bit in BITS.items() if gold[here] & bit]
+    stage = "explicit here" if any("confirm" in label for label in labels) else "implied here"
+    same = [place for place in range(len(turns)) if said[place] & gold[here]]
+    number = {1: "one turn", 2: "two turns", 3: "three turns"}
+    if outcomes[here] != "ok":
+        verdict = outcomes[here]
+    elif not labels:
+        verdict = "false alarm" if said[here] else "silent"
+    elif here in same:
+        verdict = "correct" if said[here] == gold[here] else "partly correct"
+    elif any(place > here for place in same):
+        verdict = number[min(place for place in same if place > here) - here] + " late"
+    elif same:
+        verdict = number[here - max(same)] + " early"
+    else:
+        verdict = "another label" if said[here] else "silent"
+    alarms = sum(bool(said[place]) and not gold[place] for place in range(here))
+    before = {0: "", 1: ", one false alarm before"}.get(alarms, f", {alarms} false alarms before")
+    before = before.replace("2 false", "two false").replace("3 false", "three false")
+    before = before if labels else ""
+    stage = stage if labels else "no label here"
+    return f"Turn {row + 1}, {stage}. {run.record.name}: {verdict}{before}."
+
+
+def test_the_player_says_how_a_system_answers_each_turn(
+    open_page: Callable[..., Page], corpus: Corpus, systems: list[Predictions]
+) -> None:
+    page = open_page()
+    for number, run in enumerate(systems[:2]):
+        for index, dialogue in enumerate(corpus.dialogues):
+            rows = [turn.turn_id for turn in dialogue.user_turns]
+            seen = page.evaluate(
+                "([dialogue, rows, system]) => rows.map("
+                "row => cradleExplorer.turnSummary({ dialogue, row, systems: [system] }))",
+                [index, rows, number],
+            )
+            assert seen == [summary(corpus, run, index, row) for row in rows], index
+
+
+def test_a_dialogue_is_played_turn_by_turn(open_page: Callable[..., Page]) -> None:
+    page = open_page("#d=d0003&p=1&m=keyword")
+    page.clock.install()
+    turns = page.locator(".transcript li")
+    toggle = page.locator(".player .toggle")
+    assert turns.count() == 1
+    page.keyboard.press("ArrowRight")
+    assert turns.count() == 2
+    assert page.locator(".chips, .user small").count() == 1
+    # A system's later turns have not appeared either.
+    assert page.locator(".label-table tbody td:visible .marks:visible").count() == 2
+    assert "t=2&p=1" in page.url
+    page.keyboard.press("t")
+    assert toggle.inner_text() == "Pause"
+    page.clock.run_for(20_000)
+    page.locator(".player .toggle", has_text="Play").wait_for()
+    assert turns.count() == 8
+    page.keyboard.press("t")
+    assert turns.count() == 1
+    page.keyboard.press("t")
+    page.clock.run_for(20_000)
+    assert (turns.count(), toggle.inner_text()) == (1, "Play")
+    assert toggle.evaluate("e => e === document.activeElement")
+    page.get_by_role("button", name="Whole dialogue").click()
+    assert turns.count() == 8
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.locator(".label-table tbody th:visible").all_inner_texts()[0] == "Gold"
+
+
+def test_active_filters_are_shown_and_can_be_removed(open_page: Callable[..., Page]) -> None:
+    page = open_page("#f=gold:alert;category:unfounded,repeated&m=keyword")
+    chips = page.locator(".filter-chip")
+    assert chips.all_inner_texts() == ["gold: alert ✕", "category: unfounded or repeated ✕"]
+    chips.first.click()
+    assert chips.all_inner_texts() == ["category: unfounded or repeated ✕"]
+    assert page.locator("[name=gold]").input_value() == ""
+
+
 def test_the_shown_history_equals_that_of_the_session(
     browser: Browser, corpus: Corpus, systems: list[Predictions], tmp_path: Path
 ) -> None:

@@ -40,7 +40,7 @@ NOT_RUN = {
     r"^vllm|^llama-server|ollama serve|^python -m sglang": "programs of others",
     r"jupyter lab": "waits for a browser",
     r"data convert chat\.jsonl --out chat\.csv": "in tests/journeys/test_own_dialogues.py",
-    r"-m pytest -m gpu|bench_gpu|device_map|cluster slurm": "GPUs or SLURM",
+    r"make test-gpu|bench_gpu|device_map|cluster slurm": "GPUs or SLURM",
     r"qwen|Qwen|hf:\./my-model": "weights",
     r"--model (openai[:/]|MODEL)": "a service, whose name is a placeholder",
     r"annotate .*(exports/|--study study|my-dialogues)|(?<!runs/)gold\.parquet": "a study in Label "

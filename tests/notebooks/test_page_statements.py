@@ -21,6 +21,7 @@ from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
 from cradle_lib.detection.runs.find_runs import distinct_runs, stored_runs
 from cradle_lib.display.banner import banner
+from cradle_lib.display.explorer.explorer import Explorer
 from cradle_lib.display.notice import Notice, finding
 from cradle_lib.display.table import Table, show
 from cradle_lib.display.theme import Picture
@@ -157,6 +158,49 @@ def influences(run: Predictions) -> np.ndarray:
     return (2 * hits - f1 * sizes) / sizes.sum()
 
 
+def test_added_runs_change_no_verdict_of_the_default_set(
+    corpus: Corpus, make_run: Callable[..., Predictions]
+) -> None:
+    generator = np.random.default_rng(5)
+
+    def run(model: str, right: float) -> Predictions:
+        masks = np.where(generator.random(len(corpus.gold)) < right, corpus.gold, 0)
+        return renamed(make_run(model, masks.astype(np.uint16)), model)
+
+    default = [run(model, share) for model, share in {"tfidf": 0.3, "keyword": 0.6}.items()]
+    added = [run(f"mine-{place}", place / 10) for place in range(7)]
+    settings = {"draws": 20, "permutations": 200}
+    verdicts, headlines = [], []
+    for runs in (default, default + added, [*default, run("best", 1.0)]):
+        shown = show_page("who-is-better", settings, corpus, runs)
+        tables = [item for item in shown if isinstance(item, Table)]
+        family = [table for table in tables if "differences from the baseline" in table.caption]
+        assert any("added runs" in table.caption for table in family) == (len(runs) > 2)
+        columns = ["score", "adjusted_p", "verdict"]
+        verdicts.append(
+            [
+                table.frame.loc[table.frame["system"] == "keyword", columns].values.tolist()
+                for table in family
+                if "added runs" not in table.caption
+            ]
+        )
+        headlines.append(shown[-1].message)
+        # Any two systems, from both sides.
+        chosen = [table for table in tables if "from the chosen system" in table.caption]
+        both = {
+            (table.caption.split(":")[0], row.system): row.value
+            for table in chosen
+            for row in table.frame.query("level == 'Turn' and score == 'micro_f1'").itertuples()
+        }
+        assert len(both) == len(runs) * (len(runs) - 1)
+        assert all(both[two, one] == -value for (one, two), value in both.items())
+    assert len(verdicts[0]) == 3
+    assert verdicts[0] == verdicts[1] == verdicts[2]
+    assert "keyword has the highest micro F1" in headlines[0]
+    assert "is not distinguishable from" in headlines[1]
+    assert "best has the highest micro F1 at turn level" in headlines[2]
+
+
 def test_the_home_page_has_facts_about_the_paper(
     systems: list[Predictions], corpus: Corpus
 ) -> None:
@@ -164,11 +208,12 @@ def test_the_home_page_has_facts_about_the_paper(
     [facts] = [table.frame for table in shown if isinstance(table, Table)]
     found = dict(zip(facts["topic"], facts["finding"], strict=True))
     assert "only possible with 711 gold labels" in found["Number of scored labels"]
-    published = published_table()
-    for level, confirm in (("turn", False), ("dialogue", False), ("confirm", True)):
-        tuned = published[f"result.{level}.micro_f1.cradle-qwen3-32b"]
-        assert confirm == tuned.note.startswith("best")
-        assert (f"{tuned.text} against " in found["Fine-tuning against Claude"]) != confirm
+    headline, table = shown[-1].message, published_table()
+    for level in ("turn", "dialogue", "confirm"):
+        assert table[f"result.{level}.micro_f1.cradle-qwen3-32b"].text in headline
+        claude = table.get(f"result.{level}.micro_f1.claude")
+        assert claude is None or claude.text in headline
+    assert "Claude is ahead at turn and dialogue level" in headline
     # A published gap of 3.5 points, and the two pairs of systems with the baseline.
     power = found[f"What {len(corpus)} dialogues can show"]
     assert power.startswith("gpt-oss-120b is 3.5 points of micro F1 above Qwen3-32B")
@@ -184,16 +229,19 @@ def test_the_home_page_has_facts_about_the_paper(
     assert f"has {rows} inconsistencies. In {len(entries)} places" in found["Text and tables"]
     assert f"in {rows} places" in page
     assert f"In {len(entries)} places" in page
-    # Published scores are in a separate panel.
     status = next(item.message for item in shown if isinstance(item, Notice))
     assert "None of the paper's models were run." in status
-    [picture] = [item for item in shown if isinstance(item, Picture)]
-    panels: dict[str, set[str]] = {}
-    for row in csv.DictReader(io.StringIO(picture.csv or "")):
-        panels.setdefault(row["panel"], set()).add(row["system"])
-    ours, theirs = panels.values()
+    # Published scores are in a separate figure.
+    theirs, ours = (
+        {row["system"] for row in csv.DictReader(io.StringIO(item.csv or ""))}
+        for item in shown
+        if isinstance(item, Picture)
+    )
     assert ours == {"Small, tuned (= tuned, wide)", "Half", "None"}
     assert "Claude" in theirs
+    # One dialogue is played, in which the leading system is right and wrong.
+    [player] = [item for item in shown if isinstance(item, Explorer)]
+    assert len(player.data["core"]["dialogues"]) == 1
 
 
 def test_labels_with_unusable_answers_are_not_confused(

@@ -1,7 +1,8 @@
 """Finds a model by its id in ``models.yml``, or by a spec such as ``hf:ORG/NAME``.
 
 A spec is converted to an entry, which then has a journal, an identity and consent like any other.
-If the registry has its weights, that is the registry's entry with its settings.
+If the registry has its weights, that is the registry's entry with its settings. The spec of an
+adapter alone is first completed with its base.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pydantic import ValidationError
 from cradle_lib import paths, strict_yaml
 from cradle_lib.arguments import checked
 from cradle_lib.detection.baselines.function import Function, id_of
+from cradle_lib.detection.models.adapters import with_base
 from cradle_lib.detection.models.addresses import is_local_address
 from cradle_lib.detection.models.model import Model
 from cradle_lib.errors import EngineError, RegistryError
@@ -98,8 +100,8 @@ def resolve(
 
     Args:
         model: An entry, its id in the registry, or a spec: ``hf:`` for weights in a folder or
-            on the Hub (``hf:BASE + ADAPTER`` with an adapter), ``openai:`` and ``anthropic:`` for a
-            model behind an API.
+            on the Hub (``hf:BASE + ADAPTER`` with an adapter; ``hf:ADAPTER`` with the base that
+            its configuration names), ``openai:`` and ``anthropic:`` for a model behind an API.
         registry: The registry; by default the project's own.
         name: Display name of a spec's model.
         engine: Engine to use instead of the spec's default, such as ``reference`` for ``hf:``.
@@ -111,15 +113,15 @@ def resolve(
         prompt: Name of the prompt template, if it is not the entry's own.
         neutralise: Whether turns are neutralised, if not as in the entry.
         notice: Called with a sentence if a spec's weights are in the registry, so that the settings
-            of that entry are used.
+            of that entry are used, and if the base of an adapter was added.
         **decoding: Settings of :class:`~cradle_lib.detection.models.model.Decoding`.
 
     Returns:
         The entry. Settings that are given replace those of an entry of the registry, one by one.
 
     Raises:
-        RegistryError: If there is no such entry, a spec can't be read, or a setting does not
-            fit the engine.
+        RegistryError: If there is no such entry, a spec can't be read, the base that an adapter
+            names can't be used, or a setting does not fit the engine.
     """
     given: dict[str, Any] = {"name": name, "engine": engine, "base_url": base_url, "prompt": prompt}
     given |= {"neutralise": neutralise, "trained_on": trained_on}
@@ -127,7 +129,11 @@ def resolve(
     if isinstance(model, Model):
         entry: Model | None = model
     else:
-        entry = _registered(model, registry or load_registry(), base_url)
+        registry = registry or load_registry()
+        entry = _registered(model, registry, base_url)
+        if entry is None and model.startswith("hf:"):
+            model = with_base(model, notice)
+            entry = _registered(model, registry, base_url)
     fields = _read_spec(str(model), base_url) if entry is None else entry.model_dump()
     fields |= {field: value for field, value in given.items() if value is not None}
     settings = {setting: value for setting, value in decoding.items() if value is not None}

@@ -173,6 +173,12 @@ def other_runs(corpus: Corpus, shown: Iterable[Predictions] = ()) -> list[Predic
     return found
 
 
+def in_default_set(run: Predictions) -> bool:
+    """Says whether a run is that of a model of the default set, not one that a user added."""
+    entry = load_registry().get(run.record.model)
+    return entry is not None and entry.default
+
+
 @contextmanager
 def leave_out() -> Iterator[None]:
     """Leaves out a run that can't be read, and writes the reason to the standard error stream."""

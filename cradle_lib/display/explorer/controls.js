@@ -16,10 +16,9 @@ const sum = (counts, set) => counts.reduce((total, count, i) => total + (set[i] 
 
 function cellOptions(counts, noun) {
   const countOf = value => sum(counts, cellSet([value]));
-  const types = [...new Set(model.cells.slice(0, model.none).filter(c => c.startsWith("confirm")).map(c => c.slice(8).replace(/_[a-z]+$/, "")))];
   return [["", "Anything"], ["any", `Any ${noun}`, countOf("any")], ["none", `No ${noun}`, countOf("none")],
     ["Stage", [["alert", "alert", countOf("alert")], ["confirm", "confirm", countOf("confirm")]]],
-    ["Crisis type", types.map(type => [type, type, countOf(type)])],
+    ["Crisis type", crisisTypes().map(type => [type, type, countOf(type)])],
     ["Label", model.cells.slice(0, model.none).map(cell => [cell, cell, countOf(cell)])]];
 }
 
@@ -91,6 +90,16 @@ function bothValue() {
     return ["right", "wrong", "differ"].every(term => String(wanted[term] ?? "") === String(state.filter[term] ?? ""));
   });
   return same ?? [right && `${right} right`, wrong && `${wrong} wrong`, differ && `${differ} differ`].filter(Boolean).join(", ");
+}
+
+// The active filters, each with a button that removes it.
+function filterChips() {
+  return Object.entries(state.filter).filter(([, values]) => values?.length).map(([name, values]) => {
+    const chip = create("button", { type: "button", class: "filter-chip" }, `${words(name)}: ${values.map(words).join(" or ")}`, create("span", { "aria-hidden": "true" }, " ✕"));
+    chip.setAttribute("aria-label", `Remove the filter ${words(name)}: ${values.map(words).join(" or ")}`);
+    chip.onclick = () => update({ filter: without(state.filter, [name]) });
+    return chip;
+  });
 }
 
 function addListeners() {

@@ -102,6 +102,8 @@ function unpack(core) {
   return {
     // Without gold labels, predictions are shown without verdicts.
     labelled: rowGold.some(Boolean),
+    // A single dialogue is played on its own, without the list and the filters.
+    single: dialogues === 1,
     ...core, none, unlabelled, rowStart, speaker, rowGold, turnRow, turns, turnStart, turnDialogue, gold, systems, wrong, about,
     dialogueIndex: new Map(core.dialogues.map((id, index) => [id, index])),
   };

@@ -24,6 +24,9 @@ function firstRow(dialogue, result, systems) {
   return turn === undefined ? 0 : rowOf(turn);
 }
 
+// The class of turns that have not appeared while the dialogue is played.
+const laterThan = (state, row) => (state.play && row > state.row ? " later" : "");
+
 function makeLabelTable(state, result, update) {
   const { dialogue } = state;
   const rows = columnsOf(dialogue);
@@ -33,11 +36,11 @@ function makeLabelTable(state, result, update) {
     const button = create("button", { type: "button", tabindex: row === state.row ? 0 : -1, "aria-pressed": row === state.row ? "true" : "false" },
       hidden("Turn "), String(row + 1), ...(hit ? [hidden(", fits the filter")] : []));
     button.onclick = () => update({ row }, { focus: "turn" });
-    return create("th", { scope: "col", class: `${row === state.row ? "chosen" : ""}${hit ? " hit" : ""}` }, button);
+    return create("th", { scope: "col", class: `${row === state.row ? "chosen" : ""}${hit ? " hit" : ""}${laterThan(state, row)}` }, button);
   });
   const tableRow = (name, kind, cells) => create("tr", { class: kind }, create("th", { scope: "row" }, name), ...cells);
   const cell = (row, marks, description) => {
-    const box = create("td", { class: row === state.row ? "chosen" : "", title: description }, create("span", { class: "marks" }, ...marks), hidden(description));
+    const box = create("td", { class: `${row === state.row ? "chosen" : ""}${laterThan(state, row)}`, title: description }, create("span", { class: "marks" }, ...marks), hidden(description));
     box.onclick = () => update({ row });
     return box;
   };
@@ -56,12 +59,13 @@ function makeLabelTable(state, result, update) {
     create("tbody", {}, ...gold, ...systems));
 }
 
-// On a phone one row of the table is shown at a time.
+// On a phone the table shows gold and one other row.
 function rowChooser(state, table) {
-  const names = [...(hasGold(state.dialogue) ? [GOLD] : []), ...state.systems.map(index => model.systems[index].name)];
+  const names = state.systems.map(index => model.systems[index].name);
+  const gold = hasGold(state.dialogue) ? 1 : 0;
   const select = create("select", {}, ...names.map((name, i) => create("option", { value: i }, name)));
-  const show = () => table.querySelectorAll("tbody tr").forEach((row, i) => row.classList.toggle("shown", i === Number(select.value)));
-  select.value = String(Math.min(rowChooser.last ?? 1, names.length - 1));
+  const show = () => table.querySelectorAll("tbody tr").forEach((row, i) => row.classList.toggle("shown", i < gold || i - gold === Number(select.value)));
+  select.value = String(Math.min(rowChooser.last ?? 0, names.length - 1));
   select.onchange = () => { rowChooser.last = Number(select.value); show(); };
   show();
   return create("p", { class: "row-chooser" }, create("label", {}, "Row ", select));
@@ -71,14 +75,15 @@ const speakerOf = (dialogue, row) => (model.speaker[rowIndex(dialogue, row)] ===
 const utterances = dialogue => rowsOf(dialogue).filter(row => model.speaker[rowIndex(dialogue, row)] !== 2);
 
 function transcript(state, result, lines, update) {
-  const items = utterances(state.dialogue).map((row, i) => {
+  const items = utterances(state.dialogue).filter(row => !laterThan(state, row)).map((row, i) => {
     const turn = turnOf(state.dialogue, row);
     const line = lines ? lines[i][0] : null;
     const item = create("li", { value: row + 1, "data-row": row, class: `${turn >= 0 ? "user" : "listener"}${row === state.row ? " chosen" : ""}` },
       create("strong", {}, speakerOf(state.dialogue, row)),
       line === null ? create("span", { class: "no-text" }, "Text hidden") : create("p", {}, ...markText(line, text.wanted)));
     const marks = turn >= 0 && model.gold[turn] ? marksOfGold(model.gold[turn]) : [];
-    if (marks.length) item.append(create("span", { class: "marks" }, ...marks, create("small", {}, goldText(model.gold[turn]))));
+    if (state.play && turn >= 0) item.append(turnChips(state, turn));
+    else if (marks.length) item.append(create("span", { class: "marks" }, ...marks, create("small", {}, goldText(model.gold[turn]))));
     item.onclick = () => { if (turn >= 0 && !String(getSelection())) update({ row }); };
     return item;
   });

@@ -20,8 +20,8 @@ from cradle_lib.errors import BookError
 
 _HERE: Final = Path(__file__).parent
 _SCRIPTS: Final = (
-    *("data", "state", "filters", "search", "marks", "list", "dialogue", "turn", "controls"),
-    *("keys", "page"),
+    *("data", "state", "filters", "search", "marks", "list", "dialogue", "turn", "play"),
+    *("controls", "keys", "page"),
 )
 _TEXT: Final = {
     "own": "",
@@ -78,6 +78,7 @@ class Explorer:
             people="yes" if self.people else "no",
             text="no" if kind == "absent" else "yes",
             part=self.data["core"]["part"],
+            single=" single" if len(self.data["core"]["dialogues"]) == 1 else "",
             notice=f'<p class="notice" role="note">{_TEXT[kind]}</p>' if _TEXT[kind] else "",
         )
 
@@ -95,6 +96,8 @@ class Explorer:
 @checked
 def explore(data: Mapping[str, Any], *, people: Mapping[str, Any] | None = None) -> Explorer:
     """Shows the explorer: all dialogues of a corpus with the predictions of systems.
+
+    A single dialogue is played turn by turn, beside all systems, without the list and the filters.
 
     Args:
         data: The result of :func:`.explorer_data`.

@@ -5,19 +5,21 @@ const KEYS = {
   k: ["Previous dialogue", () => stepDialogue(-1)],
   ArrowRight: ["Next turn", () => stepTurn(1)],
   ArrowLeft: ["Previous turn", () => stepTurn(-1)],
+  t: ["Play turn by turn, or pause", () => state.dialogue >= 0 && togglePlay()],
   n: ["Next disagreement", () => goToDisagreement(1)],
   p: ["Previous disagreement", () => goToDisagreement(-1)],
   s: ["Choose systems", () => control("a").focus()],
   f: ["Filter", () => { find(".narrow").open = true; control(model.labelled ? "gold" : "predicted").focus(); }],
   c: ["Clear filters", () => update({ filter: {} })],
   h: ["Hide all text", () => showText(false)],
-  Escape: ["Back to all dialogues", () => state.dialogue >= 0 && update({ dialogue: -1, row: -1 })],
+  Escape: ["Back to all dialogues", () => state.dialogue >= 0 && !model.single && update({ dialogue: -1, row: -1 })],
   "?": ["Keys and marks", () => help()],
 };
 let keysOn = true;
 
 function onKey(event) {
   const writing = event.target.closest?.("input, select, textarea, [contenteditable], dialog");
+  if (model.single && !root.contains(event.target)) return;
   if (!keysOn || !state || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (writing && !(event.key === "Escape" && writing.matches("select, input"))) return;
   if (writing) { writing.blur(); return; }
@@ -36,7 +38,7 @@ function help() {
   on.onchange = () => { keysOn = on.checked; };
   const close = create("button", { type: "button" }, "Close");
   close.onclick = () => box.close();
-  const types = [...new Set(model.cells.slice(2, model.none).map(c => c.slice(8).replace(/_[a-z]+$/, "")))];
+  const types = crisisTypes();
   box.replaceChildren(
     create("h2", {}, "Keys"),
     create("dl", { class: "key-list" }, ...Object.entries(KEYS).map(([key, [description]]) => create("div", {}, create("dt", {}, create("kbd", {}, names[key] ?? key)), create("dd", {}, description)))),

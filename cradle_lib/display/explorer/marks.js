@@ -70,6 +70,8 @@ const marksOfGold = mask => (mask ? members(mask).map(label => labelMark(model.c
 
 const words = name => name.replaceAll("_", " ");
 
+const crisisTypes = () => [...new Set(model.cells.slice(0, model.none).filter(c => c.startsWith("confirm")).map(c => c.slice(8).replace(/_[a-z]+$/, "")))];
+
 // The outline of a pair's mark; none if there is no gold label to compare with.
 const outlineOf = (category, turn) => (hasGoldAt(turn) ? OUTLINE[category] : undefined);
 

@@ -41,11 +41,12 @@ function draw(next, focus = "") {
   const open = state.dialogue >= 0;
   // Close the filters to make room for the dialogue.
   if (open && !(previous?.dialogue >= 0)) find(".narrow").open = false;
+  root.classList.toggle("plays", open && state.play);
   find(".list").hidden = open;
   find("section.dialogue").hidden = !open;
   if (open) {
     if (state.row < 0) {
-      state.row = firstRow(state.dialogue, result, state.systems);
+      state.row = state.play ? utterances(state.dialogue)[0] : firstRow(state.dialogue, result, state.systems);
       history.replaceState(null, "", formatState(state));
     }
     drawDialogue(previous, focus);
@@ -71,6 +72,7 @@ function showCount() {
   const textNote = state.filter.text?.length && !text.shown ? " The text is searched once it is shown." : "";
   const description = text.wanted && !matching ? "Searching the text." : count + turnNote + textNote;
   if (find(".count").textContent !== description) find(".count").textContent = description;
+  find(".filter-chips").replaceChildren(...filterChips());
   find(".clear").hidden = !filtered;
 }
 
@@ -96,20 +98,25 @@ async function drawDialogue(previous, focus) {
   const transcriptBox = transcript(state, result, lines, update);
   find("section.dialogue").replaceChildren(
     create("div", { class: "bar" }, button("All dialogues", () => update({ dialogue: -1, row: -1 }), "Escape"),
-      button("Previous", () => stepDialogue(-1), "k"), button("Next", () => stepDialogue(1), "j"), button(`Next ${DISAGREEMENT()}`, () => goToDisagreement(1), "n")),
+      button("Previous", () => stepDialogue(-1), "k"), button("Next", () => stepDialogue(1), "j"), button(`Next ${DISAGREEMENT()}`, () => goToDisagreement(1), "n"),
+      ...(state.play ? [] : [button("Play turn by turn", togglePlay, "t")])),
     heading,
     create("p", { class: "about-dialogue" }, [...about, plural(lengthOf(dialogue), "user turn"), plural(differing.length, DISAGREEMENT()), positionText(dialogue)].filter(Boolean).join(", ")),
     rowChooser(state, labelTable), scroller,
     ...(root.dataset.text === "yes" && !text.shown ? [contentWarning(() => showText(true))] : []),
-    create("div", { class: "reading" }, transcriptBox, create("div", { class: "side" }, turnPanel(state, lines), ...(lines ? [helpLines()] : []))));
+    ...(state.play ? [player(state)] : []),
+    create("div", { class: state.play ? "reading playing" : "reading" }, transcriptBox,
+      create("div", { class: "side" }, ...(state.play ? [] : [turnPanel(state, lines)]), ...(lines ? [helpLines()] : []))));
   scroller.scrollLeft = left;
   transcriptBox.scrollTop = top;
   scrollToChosen(scroller, labelTable, transcriptBox);
   if (previous?.dialogue !== dialogue) heading.focus({ preventScroll: Boolean(focus) });
   else if (focus === "text") transcriptBox.focus({ preventScroll: true });
   else if (focus === "turn") labelTable.querySelector("th.chosen button")?.focus({ preventScroll: true });
+  else if (focus === "play") find(".player .toggle")?.focus({ preventScroll: true });
+  if (state.play) return announce(turnSummary(state));
   const turn = turnOf(dialogue, row);
-  announce(`${previous?.dialogue !== dialogue ? `Dialogue ${model.dialogues[dialogue]}. ` : ""}Turn ${row + 1}. ${hasGold(dialogue) ? `${GOLD} ${goldText(model.rowGold[rowIndex(dialogue, row)])}. ` : ""}`
+  return announce(`${previous?.dialogue !== dialogue ? `Dialogue ${model.dialogues[dialogue]}. ` : ""}Turn ${row + 1}. ${hasGold(dialogue) ? `${GOLD} ${goldText(model.rowGold[rowIndex(dialogue, row)])}. ` : ""}`
     + (turn < 0 ? "" : state.systems.map(i => `${model.systems[i].name}: ${systemText(model.systems[i], turn).join("; ")}`).join(". ")));
 }
 
@@ -142,6 +149,7 @@ function stepDialogue(step) {
 }
 
 function stepTurn(step) {
+  if (state.play) { pause(); return void playStep(step); }
   const rows = columnsOf(state.dialogue);
   const next = step > 0 ? rows.find(row => row > state.row) : rows.findLast(row => row < state.row);
   if (next !== undefined) update({ row: next }, { focus: "turn" });
@@ -197,7 +205,8 @@ function restore() {
 // Draws the legend above the list, and a link for keyboards that skips the book's navigation.
 function drawLegend() {
   const legend = [
-    [labelMark("alert_ongoing"), "alert"], [labelMark("confirm_SH_ongoing"), "confirm"], [labelMark("confirm_SH_past"), "hollow: past"],
+    [labelMark("alert_ongoing"), "alert"], ...crisisTypes().map(type => [labelMark(`confirm_${type}_ongoing`), words(type)]),
+    [labelMark("alert_past"), "hollow: past"],
     ...(model.labelled ? [[labelMark("alert_ongoing", "correct"), "correct"], [labelMark("alert_ongoing", "unfounded"), "wrong"], [labelMark("alert_ongoing", "missed"), "missed"]] : []),
   ];
   const lines = model.labelled ? `First line ${GOLD.toLowerCase()}, then each ${WHO.toLowerCase()}:` : `One line for each ${WHO.toLowerCase()}; there are no gold labels:`;
@@ -219,7 +228,7 @@ function count(hash) {
   return { pairs, turns, dialogues, unknown: parsed.unknown, rows: [...hits.keys()].filter(turn => hits[turn]) };
 }
 
-window.cradleExplorer = { receive, count };
+window.cradleExplorer = { receive, count, turnSummary };
 load("core").then(core => {
   model = unpack(core);
   drawLegend();
@@ -227,5 +236,5 @@ load("core").then(core => {
   addListeners();
   root.dataset.ready = "yes";
   // Links from other pages go to certain turns, so the page scrolls past its heading.
-  if (location.hash.length > 1) root.scrollIntoView({ behavior: "instant" });
+  if (location.hash.length > 1 && !model.single) root.scrollIntoView({ behavior: "instant" });
 }).catch(problem => { showProblem(problem.message); throw problem; });

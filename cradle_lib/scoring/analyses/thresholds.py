@@ -261,6 +261,15 @@ def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: Seed =
     return _joined(parts, runs, columns, draws=draws, seed=seed)
 
 
+def turn_probabilities(run: Predictions) -> tuple[Floats, NDArray[np.int64]] | None:
+    """Gives the probability of any label on each turn with stored choices, and its dialogue.
+
+    Shapes (T,) and (T,); ``None`` for a run without stored choices.
+    """
+    found = next(_scored_turns([run], {"any": STAGES["any"]}), None)
+    return None if found is None else (found.values, found.dialogue_of)
+
+
 def _scored_turns(runs: Sequence[Predictions], scopes: Mapping[str, int]) -> Iterator[_ScoredTurns]:
     for run in (run.labelled for run in runs):
         stored = enumerate(zip(run.choices, run.answers, strict=False))

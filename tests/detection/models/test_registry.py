@@ -319,3 +319,40 @@ def test_a_folder_is_not_taken_for_a_repository(
     monkeypatch.chdir(tmp_path)
     (tmp_path / HUB.lower()).mkdir(parents=True)
     assert resolve(f"hf:{HUB.lower()}").group == "own"
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ({"base_model_name_or_path": "/no/such/base"}, "names /no/such/base, which is neither a"),
+        ({"base_model_name_or_path": "../base"}, "names ../base, which is neither a folder here"),
+        ({"base_model_name_or_path": "lab/Base-AWQ"}, "names lab/Base-AWQ, a quantized copy"),
+        ({"base_model_name_or_path": "lab/base-bnb-4bit"}, "`--set trained_on=lab/base-bnb-4bit`"),
+        ({"base_model_name_or_path": None}, r"names no base\. .*`--set trained_on=NAME`"),
+        ({}, "names no base"),
+        ([], "its adapter_config.json can't be read"),
+    ],
+)
+def test_an_adapter_whose_base_cannot_be_used_by_its_name_is_refused(
+    written: Any, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "adapter_config.json").write_text(json.dumps(written))
+    with pytest.raises(RegistryError, match=words):
+        resolve(f"hf:{tmp_path}")
+    assert resolve(f"hf:lab/base + {tmp_path}").adapter == str(tmp_path)
+
+
+def test_the_base_of_an_adapter_is_found_offline_in_the_hubs_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    repository, said = tmp_path / "models--lab--adapter", list[str]()
+    (repository / "snapshots" / "a").mkdir(parents=True)
+    assert resolve("hf:lab/adapter").weights == "lab/adapter"
+    names = json.dumps({"base_model_name_or_path": HUB})
+    (repository / "snapshots" / "a" / "adapter_config.json").write_text(names)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("a")
+    found = resolve("hf:lab/adapter", max_new_tokens=9, notice=said.append)
+    assert found == resolve(f"hf:{HUB} + lab/adapter", max_new_tokens=9)
+    assert len(said) == 1

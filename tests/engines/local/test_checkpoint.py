@@ -143,7 +143,7 @@ def test_an_adapter_configured_as_a_model_is_refused(weights: Path, tmp_path: Pa
     both = shutil.copytree(weights, tmp_path / "both")
     settings = {"base_model_name_or_path": str(weights), "peft_type": "LORA"}
     (both / "adapter_config.json").write_text(json.dumps(settings))
-    assert f"`hf:{weights} + {both}`" in error_of(make_model(both))
+    assert f"`weights: {weights} + {both}`" in error_of(make_model(both))
 
 
 # The tokenizers of some families are made without a vocabulary if there are no files.

@@ -18,10 +18,11 @@ from cradle_engines.local.local_engine import Local
 from cradle_engines.local.wave.engine import LARGEST_WAVE, Wave, affordable_size
 from cradle_engines.local.wave.proof import prove
 from cradle_lib.detection import Options, Prediction, Session
+from cradle_lib.errors import EngineError
 from cradle_lib.prompts import load_template
 
 from ...detection.dialogues import make_corpus
-from .tiny_models import make_model
+from .tiny_models import change_settings, make_model, make_random
 
 pytestmark = pytest.mark.usefixtures("short_prompt")
 
@@ -142,6 +143,31 @@ def test_errors_of_memory_are_recognised(action: Callable[[], object], expected:
     with pytest.raises(Exception) as error:  # noqa: PT011
         action()
     assert is_out_of_memory(error.value) is expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "vocabulary", "exhausted"),
+    [
+        ("llama", 1 << 45, None),
+        ("llama", 400, "cradle_engines.local.own_forward.own_logits"),
+        # Transformers collects exceptions in the conversion of experts, and raises another one.
+        ("mixtral", 400, "transformers.core_model_loading.MergeModulelist.convert"),
+    ],
+)
+def test_weights_for_which_memory_runs_out_are_not_called_damaged(
+    kind: str,
+    vocabulary: int,
+    exhausted: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = make_random(tmp_path / "weights", kind)
+    change_settings(folder, "config.json", vocab_size=vocabulary)
+    if exhausted is not None:
+        monkeypatch.setattr(exhausted, lambda *_, **__: torch.empty(1 << 55))
+    model = make_model(folder).model_copy(update={"hardware": "a large GPU"})
+    with pytest.raises(EngineError, match=r"Tiny does not fit on cpu\. It needs a large GPU"):
+        load.load_weights(model, Options(device="cpu"))
 
 
 def test_the_device_with_the_least_memory_for_its_layers_limits_the_batch(

@@ -49,7 +49,8 @@ for spec, settings, out in json.loads(sys.argv[2]):
     said = []
     options = Options(device="cpu", notice=said.append)
     try:
-        model = resolve(spec, prompt="short", max_new_tokens=8, dtype="float32", **settings)
+        limits = {"max_new_tokens": 8, "dtype": "float32"}
+        model = resolve(spec, prompt="short", notice=said.append, **limits, **settings)
         record, answers = read_journal(run(model, corpus, out=folder / out, options=options))
         runs.append([record.settings, [answer.answer for answer in answers], said])
     except CradleError as error:
@@ -71,8 +72,10 @@ class Hub(Handler):
         path = self.path.partition("?")[0].removeprefix("/api/models").strip("/")
         owner, name, kind, commit, *rest = [*path.split("/"), *[""] * 4]
         folder, file = self.folders.get(f"{owner}/{name}"), "/".join(filter(None, rest))
-        if folder is None or commit not in ("main", OLD, NEW):
+        if folder is None or commit not in ("", "main", OLD, NEW):
             self.send(b"", 404, {"x-error-code": "RepoNotFound"})
+        elif kind == "":
+            self.send_json({"id": path, "sha": self.commit})
         elif kind == "revision":
             self.send_json({"id": path, "sha": self.commit if commit == "main" else commit})
         elif kind == "tree":
@@ -134,8 +137,8 @@ def test_an_adapter_on_the_hub_is_pinned_and_answers_like_its_folder(
     assert f"was trained on {TRAINED_ON}" in refused
     assert f"`--set trained_on={TRAINED_ON}`" in refused
     assert f"was trained on {TRAINED_ON}" in wrong
-    assert f"lab/adapter is an adapter. Name its base too: `hf:{TRAINED_ON} + lab/adapter`" in alone
-    assert f"With another copy of that base, add `--set trained_on={TRAINED_ON}`." in alone
+    assert f"lab/adapter is an adapter, and its adapter_config.json names {TRAINED_ON}" in alone
+    assert f"`hf:BASE + lab/adapter`, with `--set trained_on={TRAINED_ON}`" in alone
     settings, answers, _ = found
     assert (settings["revision"], settings["trained_on"]) == (f"{OLD} + {OLD}", TRAINED_ON)
     assert answers == folders[1] != base[1]
@@ -144,6 +147,26 @@ def test_an_adapter_on_the_hub_is_pinned_and_answers_like_its_folder(
     again, other = runs_of(hub, tmp_path, (spec, named, "found"), (spec, named, "new"))
     assert again[:2] == found[:2]
     assert other[0]["revision"] == f"{NEW} + {NEW}"
+
+
+def test_the_base_of_an_adapter_given_alone_is_the_one_that_it_names(
+    hub: Loopback, tmp_path: Path, weights: Path
+) -> None:
+    adapter = str(tmp_path / "adapter")
+    for base, alone in (("lab/base", "lab/adapter"), (str(weights), adapter)):
+        change_settings(tmp_path / "adapter", "adapter_config.json", base_model_name_or_path=base)
+        whole, out = f"hf:{base} + {alone}", f"runs-{len(base)}"
+        first, second = runs_of(hub, tmp_path, (f"hf:{alone}", {}, out), (whole, {}, out))
+        assert first[:2] == second[:2]
+        assert first[0]["weights"] == f"{base} + {alone}"
+        assert f"names the base {base}: `{whole}` is used" in first[2][0]
+        assert not second[2]
+        assert len([*(tmp_path / out).rglob("*.jsonl")]) == 1
+    lost = Path(shutil.copytree(adapter, tmp_path / "lost"))
+    change_settings(lost, "adapter_config.json", base_model_name_or_path="outputs/base")
+    Hub.folders |= {"lab/lost": lost}
+    [refused] = runs_of(hub, tmp_path, ("hf:lab/lost", {}, "lost"))
+    assert "outputs/base, which is neither a folder here nor a repository on the Hub" in refused
 
 
 def test_pickled_weights_are_refused_with_the_command_that_converts_them(

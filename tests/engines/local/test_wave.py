@@ -76,24 +76,17 @@ def outcomes_of(path: Path) -> dict[tuple[str, int], tuple[str, Outcome, int, st
     }
 
 
-ON_GPU = (
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU here"),
-)
-
-
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_GPU)])
 @pytest.mark.parametrize(
     ("family", "prompt"), [*((family, "short") for family in EXACT), ("llama", "append-short")]
 )
 def test_the_wave_engine_gives_the_answers_of_the_reference_engine(
-    ragged: Corpus, families: dict[str, Path], tmp_path: Path, family: str, prompt: str, device: str
+    ragged: Corpus, families: dict[str, Path], tmp_path: Path, family: str, prompt: str
 ) -> None:
     notices: list[str] = []
     made = {}
     for engine in ("reference", "wave"):
         model = make_model(families[family], engine=engine).model_copy(update={"prompt": prompt})
-        options = Options(device=device, batch=3, notice=notices.append)
+        options = Options(device="cpu", batch=3, notice=notices.append)
         made[engine] = run(model, ragged, out=tmp_path / engine, options=options)
     assert outcomes_of(made["wave"]) == outcomes_of(made["reference"])
     assert not notices, "the shared attention serves this family"

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import AutoConfig
 from transformers.models.llama.modeling_llama import LlamaMLP
 
 from cradle_engines.local import chat, local_engine
 from cradle_engines.local.local_engine import Local, load_local
 from cradle_engines.local.revision import WEIGHTS
-from cradle_extras.training.checkpoints import complete_checkpoints
+from cradle_extras.training.checkpoints import complete_checkpoints, score_checkpoint
 from cradle_extras.training.recipe import AdapterSettings, Recipe, load_recipe, recipe_names
 from cradle_extras.training.record import read_training
 from cradle_extras.training.train import Trained, train_model
@@ -94,6 +96,69 @@ def test_all_weights_can_be_trained(weights: Path, corpus: Corpus, tmp_path: Pat
     assert all(not torch.equal(before[name], after[name]) for name in before if "q_proj" in name)
     path = run(done.model, corpus, out=tmp_path / "run.jsonl")
     assert load_predictions(path, corpus).record.weights == str(done.folder)
+
+
+def test_the_papers_recipe_learns_as_in_float32_and_weights_in_bfloat16_would_not(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = load_file(weights / "model.safetensors")
+    # These weights are thirty times as large as those of the paper's model, and so is the rate.
+    settings = {"prompt": "short", "epochs": 3, "accumulation": 1, "learning_rate": 2e-4}
+    settings["gradient_checkpointing"] = False
+    changed, falls, done = {}, {}, {}
+    for name, dtype in (("float32", "float32"), ("paper", "bfloat16"), ("pure", "bfloat16")):
+        if name == "pure":
+            monkeypatch.setattr(Recipe, "base_dtype", "bfloat16")
+        recipe = load_recipe("paper").model_copy(update={**settings, "dtype": dtype})
+        done[name] = train_model(make_model(weights), talks(8), tmp_path / name, recipe=recipe)
+        *_, last = complete_checkpoints(tmp_path / name)
+        after = load_file(last / "model.safetensors")
+        same = sum(int((after[part] == before[part]).sum()) for part in before)
+        changed[name] = 1 - same / sum(tensor.numel() for tensor in before.values())
+        losses = [row["loss"] for row in done[name].record.losses]
+        falls[name] = sum(losses[:6]) - sum(losses[-6:])
+    # The others are embeddings of tokens that do not occur.
+    assert changed["float32"] > 0.8
+    assert changed["paper"] == pytest.approx(changed["float32"], rel=0.01)
+    assert falls["paper"] == pytest.approx(falls["float32"], rel=0.1)
+    assert falls["pure"] < falls["float32"] / 3
+    # Checkpoints can be resumed in float32; the model for inference is half as large.
+    stored = load_file(done["paper"].folder / "model.safetensors")
+    *_, last = complete_checkpoints(done["paper"].folder)
+    exact = load_file(last / "model.safetensors")
+    assert {tensor.dtype for tensor in exact.values()} == {torch.float32}
+    assert all(torch.equal(stored[name], exact[name].to(torch.bfloat16)) for name in exact)
+    config = AutoConfig.from_pretrained(done["paper"].folder)
+    assert config.dtype is torch.bfloat16
+
+
+def test_adapters_are_trained_in_float32_and_leave_memory_before_checkpoints_are_scored(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    formats: dict[bool, set[torch.dtype]] = {True: set(), False: set()}
+    models: list[weakref.ref[Any]] = []
+
+    def loading(model: Model, options: Options) -> Any:
+        local = load_local(model, options)
+        models.append(weakref.ref(local.lm))
+        return local
+
+    def look(*_: object) -> None:
+        for parameter in models[0]().parameters():
+            formats[parameter.requires_grad].add(parameter.dtype)
+
+    def scoring(*arguments: Any) -> Any:
+        assert models[0]() is None
+        return score_checkpoint(*arguments)
+
+    monkeypatch.setattr("cradle_extras.training.train.load_local", loading)
+    monkeypatch.setattr("cradle_extras.training.train.score_checkpoint", scoring)
+    recipe = {"dtype": "bfloat16", "epochs": 1, "save_steps": None}
+    done = train(
+        weights, tmp_path, talks(2), dev=talks(1), shared=True, recipe=recipe, progress=look
+    )
+    assert formats == {True: {torch.float32}, False: {torch.bfloat16}}
+    assert len(done.record.dev) == 1
 
 
 @pytest.mark.parametrize("adapter", [RECIPE.adapter, None])
