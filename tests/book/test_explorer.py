@@ -486,6 +486,32 @@ def test_a_dialogue_is_played_turn_by_turn(open_page: Callable[..., Page]) -> No
     assert page.locator(".label-table tbody th:visible").all_inner_texts()[0] == "Gold"
 
 
+def test_a_single_dialogue_is_played_on_another_page_and_takes_nothing_from_it(
+    open_page: Callable[..., Page], corpus: Corpus, systems: list[Predictions], tmp_path: Path
+) -> None:
+    one = corpus.subset([3], "one")
+    shown = explore(explorer_data(one, [run.subset(one) for run in systems[:2]]))
+    page = open_page("#part", write_site(tmp_path, shown))
+    turns = page.locator(".transcript li")
+    assert turns.count() == 1
+    assert page.evaluate("document.activeElement === document.body")
+    assert page.evaluate("scrollY") == 0
+    # Keys of the explorer do nothing outside it.
+    page.keyboard.press("ArrowRight")
+    assert turns.count() == 1
+    page.get_by_role("button", name="Next turn").click()
+    page.keyboard.press("ArrowRight")
+    assert turns.count() == 3
+    assert page.locator(".label-table tbody tr").count() == 3
+    assert page.locator("[name=a], .bar, .list").filter(visible=True).count() == 0
+    assert page.url.endswith("#part")
+    page.evaluate("location.hash = 'other'")
+    page.keyboard.press("ArrowRight")
+    assert turns.count() == 4
+    link = page.get_by_role("link", name="Open in the explorer").get_attribute("href")
+    assert link == f"explore.html#d={one.dialogues[0].id}"
+
+
 def test_active_filters_are_shown_and_can_be_removed(open_page: Callable[..., Page]) -> None:
     page = open_page("#f=gold:alert;category:unfounded,repeated&m=keyword")
     chips = page.locator(".filter-chip")

@@ -263,7 +263,7 @@ def test_the_search_follows_what_is_typed_and_shows_nothing_collapsed(
     page.locator("#search-page-input").fill("qqqqq")
     page.locator("#search-count", has_text="Nothing was found").wait_for()
     page.goto(site.url("sections/errors.html"))
-    said = page.locator(".cradle-example p").all_text_contents()
+    said = page.locator(".cradle-example .cradle-turns p").all_text_contents()
     sections = (site.folder / "search-sections.js").read_text("utf-8")
     long = [line for line in said if len(line) > 60]
     assert long

@@ -21,7 +21,7 @@ function update(change, { focus = "" } = {}) {
   const address = formatState(next);
   showProblem("");
   const opens = next.dialogue !== state.dialogue || next.filter !== state.filter;
-  if (address !== location.hash) history[opens ? "pushState" : "replaceState"](null, "", address);
+  if (address !== location.hash && !model.single) history[opens ? "pushState" : "replaceState"](null, "", address);
   draw(next, focus);
 }
 
@@ -47,7 +47,7 @@ function draw(next, focus = "") {
   if (open) {
     if (state.row < 0) {
       state.row = state.play ? utterances(state.dialogue)[0] : firstRow(state.dialogue, result, state.systems);
-      history.replaceState(null, "", formatState(state));
+      if (!model.single) history.replaceState(null, "", formatState(state));
     }
     drawDialogue(previous, focus);
   } else {
@@ -110,6 +110,7 @@ async function drawDialogue(previous, focus) {
   scroller.scrollLeft = left;
   transcriptBox.scrollTop = top;
   scrollToChosen(scroller, labelTable, transcriptBox);
+  if (model.single && !previous) return;
   if (previous?.dialogue !== dialogue) heading.focus({ preventScroll: Boolean(focus) });
   else if (focus === "text") transcriptBox.focus({ preventScroll: true });
   else if (focus === "turn") labelTable.querySelector("th.chosen button")?.focus({ preventScroll: true });
@@ -196,6 +197,8 @@ async function searchText(wanted) {
 // --- Start ---
 
 function restore() {
+  // On another page, the address names a section of that page.
+  if (model.single && state) return;
   if (PEOPLE !== annotatorsShown()) return location.reload();
   const next = parseState(location.hash);
   showProblem(next.unknown.length ? `Unknown in this address: ${next.unknown.join(", ")}.` : "");

@@ -102,7 +102,7 @@ function turnChips(state, turn) {
   const { dialogue } = state;
   const chip = (name, marks, words) => create("span", { class: "chip" }, create("b", {}, name), create("span", { class: "marks" }, ...marks), words);
   const silent = state.systems.every(index => stateOf(model.systems[index], turn) === "ok" && !model.systems[index].tags[turn]);
-  if (silent && !model.gold[turn]) return create("small", {}, "no labels");
+  if (silent && !model.gold[turn]) return create("p", { class: "chips" }, create("small", {}, "no labels"));
   const gold = hasGold(dialogue) ? [chip(GOLD, marksOfGold(model.gold[turn]), goldText(model.gold[turn]))] : [];
   return create("div", { class: "chips" }, ...gold, ...state.systems.map(index => {
     const system = model.systems[index];
