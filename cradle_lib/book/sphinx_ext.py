@@ -41,6 +41,8 @@ _BEFORE_TOC: Final = 100
 _AFTER_THEMES: Final = 950
 #: Exit status of the shell for a command that Ctrl-C ended.
 _INTERRUPTED: Final = 130
+#: Search keywords of pages, in the folder of the book.
+_KEYWORDS: Final = "search.yml"
 _THEBE: Final = re.compile(r'<script type="text/x-thebe-config">.*?</script>', re.DOTALL)
 # Invalid for screen readers: empty header cells, and roles not allowed on these elements.
 _BARRIERS: Final = (
@@ -67,6 +69,10 @@ def bring_up_to_date(app: Sphinx, config: Config) -> None:
     try:
         lines = read_yaml(project.root / "data" / "help_lines.yml", RootModel[dict[str, Any]])
         config.html_context["help_lines"] = lines.root
+        keywords = Path(app.srcdir) / _KEYWORDS
+        config.html_context["keywords"] = (
+            read_yaml(keywords, RootModel[dict[str, list[str]]]).root if keywords.is_file() else {}
+        )
         config.html_context["style_digest"] = _style_digest(Path(app.srcdir))
         corpus = BookCorpus.chosen(project.root)
         if remove_other_corpus(project, corpus, Path(app.outdir)):
@@ -110,7 +116,7 @@ def tidy_site(app: Sphinx, exception: Exception | None) -> None:
         return
     out = Path(app.outdir)
     remove_old_pages(out, app.env.found_docs, {name for _, name in app.env.images.values()})
-    write_search_index(out, app.env.found_docs, keywords_of_pages(app))
+    write_search_index(out, app.env.found_docs, app.config.html_context["keywords"])
     place_files(Project(Path(app.srcdir).parent), out)
     write_redirects(app)
 
@@ -124,17 +130,11 @@ def write_redirects(app: Sphinx) -> None:
         write_text(out / f"{old}.html", content)
 
 
-def keywords_of_pages(app: Sphinx) -> dict[str, list[str]]:
-    """Reads the search keywords of pages from ``book/search.yml``, if it exists."""
-    path = Path(app.srcdir) / "search.yml"
-    return read_yaml(path, RootModel[dict[str, list[str]]]).root if path.is_file() else {}
-
-
 def add_keywords(app: Sphinx, document: nodes.document) -> None:
     """Adds a page's keywords to its head, for search engines."""
-    keywords = keywords_of_pages(app)
+    keywords = app.config.html_context["keywords"]
     if keywords:
-        app.env.note_dependency(str(Path(app.srcdir) / "search.yml"))
+        app.env.note_dependency(str(Path(app.srcdir) / _KEYWORDS))
     words = keywords.get(app.env.docname, [])
     if words:
         document.append(nodes.meta(name="keywords", content=", ".join(words)))

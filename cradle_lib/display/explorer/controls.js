@@ -95,10 +95,9 @@ function bothValue() {
 // The active filters, each with a button that removes it.
 function filterChips() {
   return Object.entries(state.filter).filter(([, values]) => values?.length).map(([name, values]) => {
-    const chip = create("button", { type: "button", class: "filter-chip" }, `${words(name)}: ${values.map(words).join(" or ")}`, create("span", { "aria-hidden": "true" }, " ✕"));
-    chip.setAttribute("aria-label", `Remove the filter ${words(name)}: ${values.map(words).join(" or ")}`);
-    chip.onclick = () => update({ filter: without(state.filter, [name]) });
-    return chip;
+    const description = `${words(name)}: ${values.map(words).join(" or ")}`;
+    return makeButton(`${description} ✕`, () => update({ filter: without(state.filter, [name]) }),
+      { class: "filter-chip", "aria-label": `Remove the filter ${description}` });
   });
 }
 

@@ -11,15 +11,17 @@ const columnsOf = dialogue => rowsOf(dialogue).filter(row => model.speaker[rowIn
 // The corpus index of a row's user turn; -1 if the row is not a user turn.
 function turnOf(dialogue, row) {
   const index = rowIndex(dialogue, row);
-  for (let turn = model.turnStart[dialogue]; turn < model.turnStart[dialogue + 1]; turn++) if (model.turnRow[turn] === index) return turn;
-  return -1;
+  return userTurns(dialogue).find(turn => model.turnRow[turn] === index) ?? -1;
 }
+
+// The next or previous one of some rows in ascending order.
+const rowBeside = (rows, row, step) => (step > 0 ? rows.find(other => other > row) : rows.findLast(other => other < row));
 
 const rowOf = turn => model.turnRow[turn] - model.rowStart[model.turnDialogue[turn]];
 
 // The row that is selected when a dialogue is opened.
 function firstRow(dialogue, result, systems) {
-  const turns = Array.from({ length: lengthOf(dialogue) }, (_, i) => model.turnStart[dialogue] + i);
+  const turns = userTurns(dialogue);
   const turn = turns.find(t => result.byPair && result.hits[t]) ?? disagreements(dialogue, systems)[0] ?? turns.find(t => model.gold[t]) ?? turns[0];
   return turn === undefined ? 0 : rowOf(turn);
 }
@@ -100,11 +102,9 @@ function helpLines() {
 
 // The content warning, shown on every visit before any text.
 function contentWarning(open) {
-  const button = create("button", { type: "button", class: "open-text" }, "Show the text on this visit");
-  button.onclick = open;
   return create("div", { class: "gate", role: "note" },
     create("div", {},
       create("p", {}, create("strong", {}, "Content warning. "), "These dialogues talk about suicide, self-harm, abuse and violence, without detail. The marks say what was predicted; nobody needs the text to read them."),
-      button),
+      makeButton("Show the text on this visit", open, { class: "open-text" })),
     helpLines());
 }

@@ -36,8 +36,6 @@ function help() {
   const item = (mark, description) => create("li", {}, mark, ` ${description}`);
   const on = create("input", { type: "checkbox", checked: keysOn });
   on.onchange = () => { keysOn = on.checked; };
-  const close = create("button", { type: "button" }, "Close");
-  close.onclick = () => box.close();
   const types = crisisTypes();
   box.replaceChildren(
     create("h2", {}, "Keys"),
@@ -56,6 +54,6 @@ function help() {
     create("h3", {}, "Answers"),
     create("ul", { class: "mark-list" }, item(stateMark("none"), "none: no label"), item(stateMark("unparsed"), "unparsed: no label can be read"),
       item(stateMark("refused"), "refused"), item(stateMark("failed"), "failed: no answer came"), item(stateMark("not asked"), "nothing: not asked")),
-    close);
+    makeButton("Close", () => box.close()));
   box.showModal();
 }

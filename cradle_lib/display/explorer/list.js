@@ -10,6 +10,12 @@ function create(tag, attributes = {}, ...children) {
   return element;
 }
 
+function makeButton(label, action, attributes = {}) {
+  const button = create("button", { type: "button", ...attributes }, label);
+  button.onclick = action;
+  return button;
+}
+
 const hidden = text => create("span", { class: "visually-hidden" }, text);
 
 // Turns of a dialogue on which at least one shown system is wrong. Without gold labels: turns with a
@@ -17,13 +23,12 @@ const hidden = text => create("span", { class: "visually-hidden" }, text);
 const DISAGREEMENT = () => (model.labelled ? "disagreement" : "prediction");
 
 function disagreements(dialogue, systems) {
-  const turns = [];
-  for (let turn = model.turnStart[dialogue]; turn < model.turnStart[dialogue + 1]; turn++)
-    if (systems.some(index => stateOf(model.systems[index], turn) !== "not asked" && !model.systems[index].right[turn])) turns.push(turn);
-  return turns;
+  return userTurns(dialogue).filter(turn =>
+    systems.some(index => stateOf(model.systems[index], turn) !== "not asked" && !model.systems[index].right[turn]));
 }
 
 const lengthOf = dialogue => model.turnStart[dialogue + 1] - model.turnStart[dialogue];
+const userTurns = dialogue => Array.from({ length: lengthOf(dialogue) }, (_, i) => model.turnStart[dialogue] + i);
 const aboutOf = (dialogue, name) => (model.about[name] ? model.about[name].names[model.about[name].codes[dialogue]] : "");
 
 // Columns of the list: name, heading, value of a dialogue, and whether large values come first.
@@ -53,8 +58,7 @@ function sortedDialogues(result, state) {
 }
 
 function strip(dialogue, result, systems) {
-  const start = model.turnStart[dialogue];
-  const turns = Array.from({ length: lengthOf(dialogue) }, (_, i) => start + i);
+  const turns = userTurns(dialogue);
   const line = (kind, marks, isNone) => create("div", { class: `line ${kind}` }, ...turns.map(turn => {
     const hit = result.hits[turn] && result.byPair ? "hit" : "";
     // Most turns have no label: a dot from CSS is cheaper than an SVG.
@@ -121,8 +125,7 @@ function makeListTable(state, result, shown, update) {
 }
 
 function stripText(dialogue, systems) {
-  const turns = Array.from({ length: lengthOf(dialogue) }, (_, i) => model.turnStart[dialogue] + i);
-  const labelled = turns.filter(turn => model.gold[turn]).length;
+  const labelled = userTurns(dialogue).filter(turn => model.gold[turn]).length;
   const verdict = hasGold(dialogue) ? "wrong" : "predicts labels";
   const counts = systems.map(index => `${model.systems[index].name} ${verdict} on ${disagreements(dialogue, [index]).length}`);
   return `${hasGold(dialogue) ? `${GOLD} labels on ${labelled} turns; ` : ""}${counts.join(", ")}`;

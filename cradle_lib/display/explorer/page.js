@@ -85,11 +85,7 @@ async function drawDialogue(previous, focus) {
   if (formatState(state) !== key) return;
   const differing = disagreements(dialogue, state.systems);
   const about = ["scenario", "timing"].map(name => aboutOf(dialogue, name)).filter(Boolean);
-  const button = (label, action, keys) => {
-    const element = create("button", { type: "button", "aria-keyshortcuts": keys }, label);
-    element.onclick = action;
-    return element;
-  };
+  const button = (label, action, keys) => makeButton(label, action, { "aria-keyshortcuts": keys });
   const heading = create("h2", { tabindex: -1 }, model.dialogues[dialogue]);
   const labelTable = makeLabelTable(state, result, update);
   const scroller = create("div", { class: "label-table-box", tabindex: 0, role: "group", "aria-label": "Labels by turn" }, labelTable);
@@ -152,7 +148,7 @@ function stepDialogue(step) {
 function stepTurn(step) {
   if (state.play) { pause(); return void playStep(step); }
   const rows = columnsOf(state.dialogue);
-  const next = step > 0 ? rows.find(row => row > state.row) : rows.findLast(row => row < state.row);
+  const next = rowBeside(rows, state.row, step);
   if (next !== undefined) update({ row: next }, { focus: "turn" });
 }
 
@@ -160,7 +156,7 @@ function stepTurn(step) {
 function goToDisagreement(step) {
   if (state.dialogue >= 0) {
     const rows = disagreements(state.dialogue, state.systems).map(rowOf);
-    const next = step > 0 ? rows.find(row => row > state.row) : rows.findLast(row => row < state.row);
+    const next = rowBeside(rows, state.row, step);
     if (next !== undefined) return update({ row: next }, { focus: "turn" });
   }
   const index = shown.indexOf(state.dialogue);

@@ -12,8 +12,7 @@ function pause() {
 
 // Shows the dialogue up to its next or previous turn; false at the end.
 function playStep(step) {
-  const rows = utterances(state.dialogue);
-  const row = step > 0 ? rows.find(r => r > state.row) : rows.findLast(r => r < state.row);
+  const row = rowBeside(utterances(state.dialogue), state.row, step);
   if (row === undefined) return false;
   update({ row }, { focus: "play" });
   return true;
@@ -49,11 +48,7 @@ function endPlay() {
 
 // The buttons, and the sentence about the turn that appeared last.
 function player(state) {
-  const button = (label, action, name) => {
-    const element = create("button", { type: "button", class: name }, label);
-    element.onclick = action;
-    return element;
-  };
+  const button = (label, action, name) => makeButton(label, action, { class: name });
   const step = by => () => { pause(); playStep(by); };
   return create("div", { class: "player", role: "group", "aria-label": "Turn by turn" },
     button("Back", step(-1), "back"), button(playing ? "Pause" : "Play", togglePlay, "toggle"), button("Next turn", step(1), "forward"),
@@ -62,7 +57,6 @@ function player(state) {
     create("p", { class: "turn-summary" }, turnSummary(state)));
 }
 
-const userTurns = dialogue => Array.from({ length: lengthOf(dialogue) }, (_, i) => model.turnStart[dialogue] + i);
 const inWords = (number, word) => `${["no", "one", "two", "three"][number] ?? number} ${word}${number === 1 ? "" : "s"}`;
 
 // What a system says on a turn, compared with gold: "correct", "one turn late", "silent".
@@ -70,7 +64,7 @@ function verdictOn(system, dialogue, turn) {
   const answer = stateOf(system, turn);
   if (answer !== "ok") return answer;
   const [gold, predicted] = [model.gold[turn], system.tags[turn]];
-  if (!hasGold(dialogue)) return predicted ? members(predicted).map(label => model.cells[label]).join(", ") : "silent";
+  if (!hasGold(dialogue)) return predicted ? goldText(predicted) : "silent";
   if (!gold) return predicted ? "false alarm" : "silent";
   if (gold === predicted) return "correct";
   if (gold & predicted) return "partly correct";
@@ -85,13 +79,13 @@ function verdictOn(system, dialogue, turn) {
 function turnSummary({ dialogue, row, systems }) {
   const turn = turnOf(dialogue, row);
   if (turn < 0) return `Turn ${row + 1}, the listener.`;
-  const labels = model.gold[turn] ? members(model.gold[turn]).map(label => model.cells[label]) : [];
-  const stage = labels.some(label => label.startsWith("confirm")) ? "explicit here" : labels.length ? "implied here" : "no label here";
+  const gold = model.gold[turn];
+  const stage = goldText(gold).includes("confirm") ? "explicit here" : gold ? "implied here" : "no label here";
   const said = systems.map(index => {
     const system = model.systems[index];
     const verdict = verdictOn(system, dialogue, turn);
     const alarms = userTurns(dialogue).filter(t => t < turn && hasGold(dialogue) && !model.gold[t] && system.tags[t]).length;
-    const before = labels.length && alarms ? `, ${inWords(alarms, "false alarm")} before` : "";
+    const before = gold && alarms ? `, ${inWords(alarms, "false alarm")} before` : "";
     return `${system.name}: ${verdict}${before}.`;
   });
   return [`Turn ${row + 1}${hasGold(dialogue) ? `, ${stage}` : ""}.`, ...said].join(" ");

@@ -127,7 +127,7 @@ def projected_precision(
         found, wrong = rates["gold_flagged"], rates["flagged_per_100"] / 100
         observed = ratio(tally["gold_turns"], tally["gold_turns"] + tally["negative_turns"])
         shares = [observed, *map(np.asarray, prevalences)]
-        return [ratio(q * found, q * found + (1 - q) * wrong) for q in shares]
+        return [predictive_value(found, wrong, q) for q in shares]
 
     frame = pd.DataFrame(
         {
@@ -142,6 +142,16 @@ def projected_precision(
     rare = ~frame["observed"] & (frame["prevalence"] < _RARE)
     frame.loc[rare, ["low", "high"]] = np.nan
     return signed(frame)
+
+
+def predictive_value(found: Floats, false: Floats, share: Floats) -> Floats:
+    """Computes the share of flags that are true; NaN without flags. Shapes broadcast.
+
+    ``found`` is the flagged share of the cases that should be flagged, ``false`` that of the
+    others, and ``share`` the share of all cases that should be flagged.
+    """
+    right = share * found
+    return ratio(right, right + (1 - share) * false)
 
 
 def burden_counts(run: Predictions) -> dict[str, NDArray[np.int64]]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cradle_lib.arguments import Share, checked
 from cradle_lib.detection.runs.predictions import Predictions
-from cradle_lib.scoring.analyses.alarm_burden import burden_counts
+from cradle_lib.scoring.analyses.alarm_burden import burden_counts, predictive_value
 from cradle_lib.scoring.analyses.thresholds import turn_probabilities
 from cradle_lib.statistics.rates import Floats, ratio
 
@@ -86,13 +86,13 @@ def daily_alarms(
         share: Share of them with a disclosure.
         minutes: Minutes to review an alarm.
     """
-    true_alarms = conversations * share * found
-    alarms = true_alarms + conversations * (1 - share) * false
+    alarms = conversations * (share * found + (1 - share) * false)
+    precision = predictive_value(*map(np.asarray, (found, false, share)))
     return DailyAlarms(
         alarms=alarms,
         hours=alarms * minutes / 60,
         missed=conversations * share * (1 - found),
-        precision=float(ratio(np.asarray(true_alarms), np.asarray(alarms))),
+        precision=float(precision),
     )
 
 
