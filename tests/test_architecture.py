@@ -169,7 +169,7 @@ def test_the_statistics_page_loads_few_modules() -> None:
 
 
 def test_scoring_a_run_does_not_import_pandas() -> None:
-    journal = paths.SHIPPED_RUNS / "surrogate-test" / "smollm2-135m-tuned.jsonl"
+    journal = paths.SHIPPED_RUNS / "surrogate-test" / "smollm2-135m-tuned-constrained.jsonl"
     program = (
         "import sys; from cradle_lib.cli.main import app; "
         f"app(['score', {str(journal)!r}], standalone_mode=False); "

@@ -23,7 +23,7 @@ for line in sys.argv[2:]:
     except SystemExit as ended:
         print("exit", ended.code or 0, file=sys.stderr)
 """
-JOURNAL = paths.DATA / "runs" / "surrogate-test" / "smollm2-135m-tuned.jsonl"
+JOURNAL = paths.DATA / "runs" / "surrogate-test" / "smollm2-135m-tuned-constrained.jsonl"
 TRAIN = "train --base smollm2-135m --out made --recipe processor"
 CLUSTER = "cluster slurm --shards 2 --model keyword --out made"
 

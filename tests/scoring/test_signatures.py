@@ -42,7 +42,7 @@ def compared(runs: list[Predictions]) -> cradle_lib.scoring.compare.Comparison:
 @pytest.fixture(scope="module")
 def runs() -> list[Predictions]:
     """Three shipped runs; the last one has stored probabilities."""
-    chosen = ["smollm2-135m-tuned", "smollm2-135m-probe", "smollm2-135m-tuned-constrained"]
+    chosen = ["smollm2-135m-constrained", "smollm2-135m-probe", "smollm2-135m-tuned-constrained"]
     return stored_runs(load_corpus("surrogate"), chosen)
 
 

@@ -35,34 +35,39 @@ from cradle_lib.record import Record
 
 from ..expected_answers import BASELINES, PROBE, ask_sample, read_expected
 
-JOURNALS = sorted(paths.SHIPPED_RUNS.rglob("*.jsonl"))
-FOLDER = paths.SHIPPED_RUNS / "surrogate-test"
-FREE, TUNED = "smollm2-135m", "smollm2-135m-tuned"
-SERVED = ("smollm2-135m-openai", "smollm2-135m-anthropic")
-COMPLETE = {FREE, TUNED, f"{FREE}-constrained", f"{TUNED}-constrained", PROBE}
-# Runs whose adapters are not shipped, or that used a llama.cpp server (26 s per answer).
-NOT_REPEATED = ("tuned-on-", "openai", "anthropic")
-# Without the probe, whose training takes 39 minutes (see `ask_sample`); of sampled runs the first.
-REPEATED = [
-    path
-    for path in JOURNALS
-    if not any(part in path.stem for part in (*NOT_REPEATED, "probe"))
-    and ("repeats" not in path.parts or "1" in path.parts)
-]
-LEARNS_SLOWLY = ("tfidf", "tfidf-history")
-
 
 def short(path: Path) -> str:
     return str(path.relative_to(paths.SHIPPED_RUNS).with_suffix(""))
 
 
+JOURNALS = sorted(paths.SHIPPED_RUNS.rglob("*.jsonl"))
+FOLDER = paths.SHIPPED_RUNS / "surrogate-test"
+FREE, TUNED = "smollm2-135m", "smollm2-135m-tuned"
+SERVED = ("smollm2-135m-openai", "smollm2-135m-anthropic")
+COMPLETE = {FREE, f"{FREE}-constrained", f"{TUNED}-constrained", PROBE}
+SAMPLED = {TUNED: 100, f"{TUNED}-reference": 100} | dict.fromkeys(SERVED, 20)
+# Runs whose adapter is not shipped, or that used a llama.cpp server (26 s per answer).
+OTHER_ADAPTER = "trained-on-whole-dialogues"
+NOT_REPEATED = (OTHER_ADAPTER, "openai", "anthropic")
+# Without the probe, whose training takes 39 minutes (see `ask_sample`); of sampled runs the first.
+REPEATED = [
+    path
+    for path in JOURNALS
+    if not any(part in short(path) for part in (*NOT_REPEATED, "-probe"))
+    and ("repeats" not in path.parts or "1" in path.parts)
+]
+LEARNS_SLOWLY = ("tfidf", "tfidf-history")
+
+
 @cache
-def split(name: str) -> Corpus:
-    return load_corpus(paths.DATA / "surrogate" / f"{name}.parquet")
+def shipped_corpus(name: str) -> Corpus:
+    if name == "probes":
+        return load_corpus(paths.DATA / "probes" / "probes.csv")
+    return load_corpus("surrogate", name.removeprefix("surrogate-"))
 
 
 def corpus_of(record: Record) -> Corpus:
-    return split(record.corpus.split("-")[1])
+    return shipped_corpus(record.corpus)
 
 
 def model_of(record: Record) -> Model:
@@ -100,11 +105,11 @@ def test_a_shipped_run_has_its_identity_prompts_and_labels(path: Path, tmp_path:
         assert not record.dirty, "shipped runs are made from a commit, without local changes"
         assert record.corpus_fingerprint == corpus.fingerprint
         assert record.decoding == (model.decoding.settings if model.decoding else {})
-        assert len(chosen) == (model.sample or len(corpus))
-        assert path.stem not in COMPLETE or len(part) == len(corpus)
+        assert {path.stem} <= {*COMPLETE, *SAMPLED}
+        assert len(chosen) == SAMPLED.get(path.stem, len(corpus))
         if path.stem.endswith("-constrained"):
             assert all(p.outcome is Outcome.OK and p.choices for p in stored)
-    if "tuned-on-" in path.stem:
+    if OTHER_ADAPTER in path.parts:
         return
     # A changed identity would be refused. Resuming a finished run asks nothing.
     copy = Path(shutil.copy(path, tmp_path))
@@ -170,7 +175,9 @@ def test_the_reference_engine_gives_the_shipped_answers_again(name: str) -> None
 def test_the_keyword_baseline_gives_all_answers_of_its_shipped_run_again(tmp_path: Path) -> None:
     with ZipFile(paths.DATA / "bundles" / "keyword.zip") as bundle:
         shipped = read_journal(Path(bundle.extract("keyword.jsonl", tmp_path)))
-    again = read_journal(run(load_registry()["keyword"], split("test"), out=tmp_path))
+    again = read_journal(
+        run(load_registry()["keyword"], shipped_corpus("surrogate-test"), out=tmp_path)
+    )
     assert again[0].settings == shipped[0].settings
     answers = [
         {(p.key, p.answer, p.mask) for p in predictions} for _, predictions in (again, shipped)

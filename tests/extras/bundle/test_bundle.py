@@ -300,7 +300,7 @@ def test_bundles_of_other_corpora_are_not_scored(
 
 
 def test_a_shipped_bundle_is_verified() -> None:
-    path = paths.DATA / "bundles" / "smollm2-135m-tuned.zip"
+    path = paths.DATA / "bundles" / "smollm2-135m-tuned-constrained.zip"
     found = verify(path)
     assert (found.findings, found.holds, found.turns) == ([], True, 4527)
     assert found.checksum == hashlib.sha256(path.read_bytes()).hexdigest()
