@@ -135,6 +135,7 @@ def compare(
     conventions: Conventions | None = None,
     permutations: Positive = PERMUTATIONS,
     seed: Seed = 0,
+    by_label: bool = True,
 ) -> Comparison:
     """Compares runs with the first one.
 
@@ -144,6 +145,7 @@ def compare(
         conventions: Choices that the paper leaves open; the defaults if ``None``.
         permutations: Permutations for p-values and intervals, at least 1.
         seed: Seed of the permutations.
+        by_label: Also test the F1 of each label at turn level, which takes most of the time.
 
     Returns:
         The comparison.
@@ -170,15 +172,15 @@ def compare(
         signatures[level] = replace(agreed, seed=seed)
         for name, other in zip(called[1:], found[1:], strict=True):
             about = {"level": level, "system": name, "signature": str(signatures[level])}
-            rows += [about | row for row in _tests(found[0], other, permutations, seed)]
+            labels = by_label and level == "turn"
+            rows += [about | row for row in _tests(found[0], other, permutations, seed, labels)]
     return Comparison(called, signatures, _corrected(pd.DataFrame(rows)))
 
 
 def _tests(
-    baseline: Evaluation, other: Evaluation, permutations: int, seed: int
+    baseline: Evaluation, other: Evaluation, permutations: int, seed: int, by_label: bool
 ) -> list[dict[str, Any]]:
-    """Tests micro and macro F1, and at turn level the F1 of each label; one row each."""
-    by_label = baseline.counts.level == "turn"
+    """Tests micro and macro F1, and with ``by_label`` the F1 of each label; one row each."""
     support = baseline.support
     measured: list[tuple[str, str | None]] = [(score, None) for score in COMPARED]
     measured += [("f1", label) for label in support] if by_label else []
