@@ -75,7 +75,7 @@ class Visit:
 
 
 # The parts of the book whose pages open with a result.
-PARTS = {"Benchmark", "Annotation", "Results", "Training"}
+PARTS = {"Task and corpus", "Annotation", "Results", "Dialogue by dialogue"}
 CONTRAST = "runOnly: ['color-contrast']"
 # Removes elements before axe runs, which saves three quarters of its time: closed details, which
 # it skips, later rows and members, which are similar, and the list of pages, which is everywhere.
