@@ -25,9 +25,8 @@ from cradle_lib.scoring import chosen_thresholds
 
 from .scoring.made_runs import AO, run_of
 
-NAMES = re.findall(
-    r"autofunction:: (cradle_[\w.]+)", (paths.BOOK / "api.md").read_text(encoding="utf-8")
-)
+PAGES = [path.read_text(encoding="utf-8") for path in sorted(paths.BOOK.glob("api*.md"))]
+NAMES = re.findall(r"autofunction:: (cradle_[\w.]+)", "\n".join(PAGES))
 RUN = run_of([[(AO, AO), (0, AO)], [(0, 0)]])
 
 
