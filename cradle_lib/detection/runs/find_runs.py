@@ -173,6 +173,7 @@ def other_runs(corpus: Corpus, shown: Iterable[Predictions] = ()) -> list[Predic
     return found
 
 
+@checked
 def in_default_set(run: Predictions) -> bool:
     """Says whether a run is that of a model of the default set, not one that a user added."""
     entry = load_registry().get(run.record.model)

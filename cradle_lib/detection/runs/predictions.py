@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cradle_lib import paths
+from cradle_lib.arguments import checked
 from cradle_lib.corpus import Corpus, Dialogue
 from cradle_lib.corpus.dialogue import valid_unicode
 from cradle_lib.detection.protocol.parsing import OUTCOMES, Outcome, needs_cleaning
@@ -173,6 +174,7 @@ class Predictions:
         )
 
 
+@checked
 def load_predictions(
     journals: Path | str | Sequence[Path | str], corpus: Corpus, *, partial: bool = False
 ) -> Predictions:
