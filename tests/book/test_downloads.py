@@ -29,7 +29,7 @@ WORDLESS = re.compile(r"[\W_]*")
 CONSTRAINED = "smollm2-135m-tuned-constrained"
 SYSTEMS = {
     "smollm2-135m": "SmolLM2-135M-Instruct",
-    "smollm2-135m-tuned": "SmolLM2-135M, tuned (= tuned, constrained)",
+    "smollm2-135m-tuned": "SmolLM2-135M, tuned",
 }
 QUIET = "Flagged in dialogues without labels"
 
@@ -98,7 +98,7 @@ def test_answers_tokens_and_times_equal_those_of_the_journals(site: Site) -> Non
         assert row["seconds"] == pytest.approx(sum(each["seconds"] for each in lines) / len(lines))
     # Uncounted tokens are missing, not zero.
     assert used.loc["Keyword lexicon", ["prompt_tokens", "answer_tokens"]].isna().all()
-    # Identical systems share a row, and each has its record.
+    # Each run has its record.
     for name in ("tuned", "tuned, constrained"):
         assert f"SmolLM2-135M, {name}: record of the run." in page
 
@@ -106,8 +106,8 @@ def test_answers_tokens_and_times_equal_those_of_the_journals(site: Site) -> Non
 def test_the_comparison_of_engines_has_flips_tokens_and_differing_fields(site: Site) -> None:
     report = frame(site, "speed", "meaning", "of").set_index("meaning")
     flips = report.loc["Dialogues with a flip"]
-    assert flips[["count", "of", "value", "low"]].tolist() == [0, 600, 0, 0]
-    assert flips["high"] == pytest.approx(1 - 0.05 ** (1 / 600))
+    assert flips[["count", "of", "value", "low"]].tolist() == [0, 100, 0, 0]
+    assert flips["high"] == pytest.approx(1 - 0.05 ** (1 / 100))
     used = frame(site, "speed", "prompt_tokens_computed")
     (wave, whole), (reference, _) = used[["prompt_tokens_computed", "prompt_tokens"]].to_numpy()
     # The reference engine computes every prompt completely.
@@ -158,7 +158,7 @@ def test_the_cost_of_the_papers_recipe_uses_the_papers_dialogues(site: Site) -> 
 
 def test_the_table_of_repeated_runs_has_the_number_of_sampled_dialogues(site: Site) -> None:
     folder = paths.SHIPPED_RUNS / "repeats"
-    header = next(folder.glob("tuned-on-1000/*/*/*.jsonl")).read_text("utf-8").splitlines()[0]
+    header = next(folder.glob("temperature-0.7/*/*/*.jsonl")).read_text("utf-8").splitlines()[0]
     chosen = json.loads(header)["record"]["dialogues"]
     spread = frame(site, "who-is-better", "sd")
     assert set(spread["dialogues"]) == {len(chosen)} == {100}

@@ -59,7 +59,7 @@ EXPLANATIONS = {
     ("conventions", "no labels"): "No user turn of no-labels has a gold label. Not shown: Macr",
     ("errors", NO_USER_TURN): "has a user turn. Not shown: Errors at turn level",
     ("conventions", NO_USER_TURN): "has a user turn. Not shown: Macro F1 at turn",
-    ("subgroups", "no labels"): "No user turn of no-labels has a gold label. Not shown: M",
+    ("per-label", "no labels"): "No user turn of no-labels has a gold label. Not shown: F1",
     ("statistics", "twelve ordinary dialogues"): "corpus does not have both",
     ("statistics", "one dialogue"): "has no column for scenarios.",
     # No result is missing.
