@@ -42,7 +42,7 @@ def run(without: str, *lines: str, folder: Path) -> subprocess.CompletedProcess[
 def test_the_core_works_without_the_extras_and_names_what_is_missing(tmp_path: Path) -> None:
     lines = (f"score {JOURNAL} --draws 0", "--help", "bundle a.jsonl", "score a.zip b.zip")
     done = run("cradle_extras", *lines, folder=tmp_path)
-    assert "SmolLM2-135M, tuned on surrogate-test" in done.stdout
+    assert "SmolLM2-135M, tuned, constrained on surrogate-test" in done.stdout
     assert "Label, write and train" not in done.stdout
     scored, helped, bundled, both, _ = done.stderr.split("exit ")
     assert scored == ""
