@@ -41,7 +41,7 @@ Convention = Annotated[
     ),
 ]
 Corpus = Annotated[
-    str, typer.Option("--corpus", help="surrogate, hub, or a file in the release's format.")
+    str, typer.Option("--corpus", help="surrogate, hub, probes, or a file in the release's format.")
 ]
 Split = Annotated[str, typer.Option(help="train, dev or test, for a corpus by name.")]
 MaxCost = Annotated[

@@ -27,9 +27,9 @@ def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus
 
     Args:
         corpus: ``surrogate`` (ships with the project), ``hub`` (the real release, after
-            ``cradle data fetch``), or the path of a file in the release's format. For files in
-            other forms see :func:`.convert`.
-        split: ``train``, ``dev`` or ``test``; not used for a path.
+            ``cradle data fetch``), ``probes`` (short texts that ship with the project), or the path
+            of a file in the release's format. For files in other forms see :func:`.convert`.
+        split: ``train``, ``dev`` or ``test``; used only for ``surrogate`` and ``hub``.
 
     Returns:
         The corpus. Scenario and reveal timing are known for the surrogate, and for files with the
@@ -44,6 +44,8 @@ def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus
         raise CorpusError(f"no split {split!r}", hint=f"Splits are {', '.join(SPLIT_NAMES)}.")
     if corpus == "surrogate":
         return _surrogate(split)
+    if corpus == "probes":
+        return _read_file(paths.DATA / "probes" / "probes.csv")
     if corpus == "hub":
         path = paths.RELEASE / f"{split}.parquet"
         if not path.is_file():
@@ -62,7 +64,7 @@ def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus
     if not path.suffix and not path.exists():
         raise CorpusError(
             f"no corpus {str(corpus)!r}",
-            hint="Name 'surrogate', 'hub', or a parquet, CSV, JSON or JSON lines file.",
+            hint="Name 'surrogate', 'hub', 'probes', or a parquet, CSV, JSON or JSON lines file.",
         )
     # Not resolve(), which raises for circular links.
     place = Path(os.path.realpath(path))

@@ -62,7 +62,7 @@ LEARNS_SLOWLY = ("tfidf", "tfidf-history")
 @cache
 def shipped_corpus(name: str) -> Corpus:
     if name == "probes":
-        return load_corpus(paths.DATA / "probes" / "probes.csv")
+        return load_corpus("probes")
     return load_corpus("surrogate", name.removeprefix("surrogate-"))
 
 
