@@ -54,6 +54,7 @@ REPEATED = [
     path
     for path in JOURNALS
     if not any(part in short(path) for part in (*NOT_REPEATED, "-probe"))
+    and path.stem not in BASELINES
     and ("repeats" not in path.parts or "1" in path.parts)
 ]
 LEARNS_SLOWLY = ("tfidf", "tfidf-history")
