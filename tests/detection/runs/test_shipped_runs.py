@@ -74,7 +74,8 @@ def corpus_of(record: Record) -> Corpus:
 def model_of(record: Record) -> Model:
     """Returns the registry's entry with the decoding settings of the run."""
     entry = load_registry()[record.model].model_dump(exclude_none=True)
-    return Model.model_validate(entry | {"decoding": record.decoding})
+    settings = {"decoding": record.decoding} if record.decoding else {}
+    return Model.model_validate(entry | settings)
 
 
 def sessions_without(
@@ -94,7 +95,11 @@ def sessions_without(
 
 
 @pytest.mark.parametrize("path", JOURNALS, ids=short)
-def test_a_shipped_run_has_its_identity_prompts_and_labels(path: Path, tmp_path: Path) -> None:
+def test_a_shipped_run_has_its_identity_prompts_and_labels(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The probe set has no train split.
+    monkeypatch.setenv("CRADLE_TRAIN", "surrogate")
     record, stored = read_journal(path)
     corpus = corpus_of(record)
     chosen = set(record.dialogues or [d.id for d in corpus])
