@@ -162,3 +162,18 @@ def test_the_table_of_repeated_runs_has_the_number_of_sampled_dialogues(site: Si
     chosen = json.loads(header)["record"]["dialogues"]
     spread = frame(site, "who-is-better", "sd")
     assert set(spread["dialogues"]) == {len(chosen)} == {100}
+
+
+def test_the_probe_page_counts_the_flagged_last_messages_of_a_journal(site: Site) -> None:
+    table = pd.read_csv(paths.DATA / "probes" / "probes.csv")
+    last = table.groupby("dialogue_id", sort=False).tail(1)
+    answers = {(x["dialogue"], x["turn"]): x["labels"] for x in journal("probes", CONSTRAINED)}
+    places = zip(last["dialogue_id"], last["turn_id"], strict=True)
+    flagged = last.assign(flagged=[answers[place] != "none" for place in places])
+    counts = flagged.groupby("kind")["flagged"].agg(["size", "sum"])
+    shown = frame(site, "probes", "kind", "texts", "value")
+    shown = shown[shown["system"] == "SmolLM2-135M, tuned, constrained"].set_index("kind")
+    for kind, name in (("disclosure_first", "Disclosure, first message"), ("hard_idiom", "Idiom")):
+        assert shown.loc[name, ["texts", "count"]].tolist() == counts.loc[kind].tolist()
+    hard = counts[counts.index.str.startswith("hard")].sum()
+    assert shown.loc["All hard negatives", "value"] == pytest.approx(hard["sum"] / hard["size"])

@@ -100,7 +100,7 @@ def test_published_ranges_are_beside_those_of_the_study(page: Page) -> None:
 
 
 def test_outcomes_and_deciding_votes_are_counted(page: Page) -> None:
-    flow, outcomes, decided, trail = page("adjudication")
+    flow, outcomes, decided, trail, *_ = page("adjudication")
     counted = outcomes.frame.query("team == 'All'")
     assert [*counted["value"]] == [1, 1, 1, 0, 1]
     paper = outcomes.frame.query("team == 'Published'").set_index("outcome")["published"]

@@ -100,7 +100,7 @@ def test_published_values_are_in_separate_tables(
 
 
 def test_a_sample_is_never_best_for_a_label(runs: list[Predictions], tables: Tables) -> None:
-    table, published, coverage = tables("per-label", runs)
+    table, published, coverage, *_ = tables("per-label", runs)
     assert "Wilson, used here" in coverage.titles
     titles = table.titles
     [sample] = [n for n, title in enumerate(titles) if "4 dialogues, 16 of 160" in title]

@@ -25,9 +25,9 @@ from cradle_lib.display.theme import Picture
 from .test_notebooks import MODELS, SOURCES, show
 from .tiny_corpora import SCRIPTS, write
 
-# Pages about the annotation study and the engines, which always use the surrogate.
-SURROGATE_ONLY = {"adjudication", "agreement", "label-your-own", "speed"}
-PAGES = [path.stem for path in SOURCES if path.stem not in SURROGATE_ONLY]
+# Pages about the annotation study, the engines and the probe set, whatever the book's corpus is.
+OWN_DATA = {"adjudication", "agreement", "label-your-own", "probes", "speed"}
+PAGES = [path.stem for path in SOURCES if path.stem not in OWN_DATA]
 # All pages are built for this corpus. Others are built with a page if it is in EXPLANATIONS, or
 # in the hostile tests.
 NO_USER_TURN = "no user turn at all"
