@@ -23,7 +23,8 @@ corpus if it has the parameter ``{corpus}``.
 
 ``runs`` says whether the page reads the runs over the book's corpus. Then it is executed after the
 pages with ``provides``, and again whenever a run was added or changed. By default, pages about the
-book's corpus read its runs, except those with ``provides``.
+book's corpus read its runs, except those with ``provides``. ``reads`` has patterns of further runs
+after whose changes the page is executed again.
 """
 
 from __future__ import annotations
@@ -51,8 +52,6 @@ _RUNS: Final = (
     "runs/repeats/*/*/{corpus_name}/*.jsonl",
     # Thresholds are chosen on the dev split.
     "runs/{corpus}-dev/*.jsonl",
-    # The probe set.
-    "runs/probes/*.jsonl",
 )
 
 
@@ -73,6 +72,7 @@ class Entry(BaseModel):
     provides: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     runs: bool | None = None
+    reads: tuple[str, ...] = ()
 
     @property
     def about_corpus(self) -> bool:
@@ -180,7 +180,7 @@ def load_plan(
             corpus=corpus if entry.about_corpus else None,
             provides=_patterns(entry.provides, models, corpus),
             after=tuple(dict.fromkeys([*entry.after, *_makers_before(entry, plan)])),
-            runs=_patterns(_RUNS if entry.reads_runs else (), models, corpus),
+            runs=_patterns((*(_RUNS if entry.reads_runs else ()), *entry.reads), models, corpus),
         )
     for page in pages.values():
         for name in page.after:

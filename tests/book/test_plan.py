@@ -28,6 +28,16 @@ def test_the_environment_decides_whether_dialogue_text_is_shown(text: bool) -> N
     assert explore.parameters["text"] is text
 
 
+def test_only_pages_about_the_probe_set_depend_on_its_runs() -> None:
+    plan = load_plan(Project(paths.ROOT), MODELS)
+    assert {page.name for page in plan if "runs/probes/*.jsonl" in page.runs} == {
+        "probes",
+        "training",
+    }
+    [training] = [page for page in plan if page.name == "training"]
+    assert "runs/surrogate-test/*.jsonl" in training.runs
+
+
 @pytest.mark.parametrize(
     ("corpus", "splits", "training"),
     [
