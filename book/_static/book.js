@@ -28,6 +28,28 @@ document.addEventListener("keydown", event => {
   next.focus();
 });
 
+// Lists the largest cells of each heat map that are not on its diagonal; on a phone the list replaces it.
+document.addEventListener("readystatechange", () => {
+  if (document.readyState !== "interactive") return;
+  for (const map of document.querySelectorAll(".cradle-map")) {
+    const cells = [...map.querySelectorAll(".cradle-spot")]
+      .map(spot => [spot, ...(spot.title.match(/([^ ]+), .*?([^ ]+): ([\d,]+)$/) ?? [])])
+      .filter(([, found, row, column]) => found && row !== column)
+      .map(([spot, , , , number]) => [spot, Number(number.replaceAll(",", ""))])
+      .sort(([, one], [, other]) => other - one);
+    const list = document.createElement("ol");
+    list.className = "cradle-ranked";
+    for (const [spot] of cells.slice(0, 12)) {
+      const link = Object.assign(document.createElement("a"), { href: spot.href, textContent: spot.title });
+      list.append(document.createElement("li"));
+      list.lastChild.append(link);
+    }
+    if (!cells.length) continue;
+    map.closest("figure").classList.add("cradle-has-list");
+    map.closest("figure").querySelector("figcaption").before(list);
+  }
+});
+
 // Shows one of several results at a time. Without this script, all results are shown.
 document.addEventListener("readystatechange", () => {
   if (document.readyState !== "interactive") return;

@@ -6,7 +6,7 @@ lightness and keeps its hues. Text stays text in the SVG, and is never parsed as
 A shape with a ``url`` becomes a link over the picture, positioned in percent of its size, because
 links inside an embedded SVG can't be clicked.
 
-CSS classes: ``cradle-figure``, ``cradle-wide``, ``cradle-scroll``, ``cradle-map``, ``cradle-spot``.
+CSS classes: ``cradle-figure``, ``cradle-title``, ``cradle-wide``, ``cradle-scroll``, ``cradle-map``, ``cradle-spot``.
 """
 
 from __future__ import annotations
@@ -95,12 +95,13 @@ def theme() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished figure: SVG, alternative text, caption, and links over its shapes.
+    """A finished figure: title, SVG, alternative text, caption, and links over its shapes.
 
     A wide figure scrolls sideways on a phone instead of shrinking. ``csv`` has its data, if given,
     and ``file`` the name of the download.
     """
 
+    title: str
     svg: bytes
     alt: str
     caption: str
@@ -126,15 +127,16 @@ class Picture:
                 f'<div class="cradle-scroll" role="group" aria-label="{html.escape(self.caption)}" '
                 f'tabindex="0">{image}</div>'
             )
+        title = f'<p class="cradle-title">{html.escape(self.title)}</p>' if self.title else ""
         downloads = "" if self.csv is None else link_to_csv(self.file, self.caption, self.csv)
         return (
-            f'<figure class="cradle-figure{" cradle-wide" * self.wide}">{image}'
+            f'<figure class="cradle-figure{" cradle-wide" * self.wide}">{title}{image}'
             f"<figcaption>{html.escape(self.caption)}</figcaption></figure>{downloads}"
         )
 
     def __repr__(self) -> str:
-        """Gives the caption and the alternative text."""
-        return f"Figure: {self.caption} {self.alt}"
+        """Gives the title, the caption and the alternative text."""
+        return " ".join(filter(None, ("Figure:", self.title, self.caption, self.alt)))
 
 
 @checked
@@ -142,17 +144,19 @@ def show_figure(
     drawing: Drawing | Callable[..., Drawing],
     data: pd.DataFrame | None = None,
     *,
+    title: str = "",
     alt: str,
     caption: str,
     needs: Need | None = None,
 ) -> Picture | Notice:
-    """Puts a drawing on a page, with its caption, alternative text and data.
+    """Puts a drawing on a page, with its title, caption, alternative text and data.
 
     Args:
         drawing: A function that draws ``data`` and returns a matplotlib figure, its axes, or a
             seaborn grid. It is called under :func:`theme`. An existing drawing can be given
             instead. The figure is closed, so that a notebook does not show it twice.
         data: The data of the drawing, offered as a CSV file.
+        title: What the figure shows: its result, in one sentence.
         alt: Alternative text for readers who can't see the figure: what it shows, and the result.
         caption: One or two sentences.
         needs: What the figure needs of the page's corpus, such as gold ``labels``: see
@@ -166,7 +170,9 @@ def show_figure(
     Raises:
         BookError: If the alternative text or the caption is empty, or nothing was drawn.
     """
-    alt, caption = clean(alt), clean(caption)
+    title, alt, caption = clean(title), clean(alt), clean(caption)
+    # As in the tables; a format of Python leaves no space.
+    title = re.sub(r"(?<=\d)%", " %", title)
     why = lacks(needs)
     if why or (data is not None and not len(data)):
         # A function has no figure yet.
@@ -193,7 +199,7 @@ def show_figure(
     finally:
         pyplot.close(figure)
     csv, file = (None, "") if data is None else (to_csv(data), next_file())
-    return Picture(svg, alt, caption, wide, csv, links, file)
+    return Picture(title, svg, alt, caption, wide, csv, links, file)
 
 
 def _svg(figure: Figure) -> bytes:
