@@ -28,6 +28,14 @@ from cradle_lib.files import visible_files
 
 # One more than the two cores of a small machine, because a starting kernel idles for a second.
 _WORKERS: Final = 3
+# A book with more pages than this imports what most pages need once for each worker.
+_FEW: Final = 8
+_PRELOADED: Final = (
+    "cradle_lib.detection.runs.find_runs",
+    "cradle_lib.display.theme",
+    "cradle_lib.scoring.evaluate",
+    "seaborn",
+)
 # Folders for sockets: the longest path in bytes, and one that is used instead of a longer one.
 _LONGEST_PLACE: Final = 70
 _SHORT_PLACE: Final = "/tmp"
@@ -72,7 +80,8 @@ def update(
         if file.stem not in by_name and stored_state(file) is not None:
             file.unlink()
     build = _Build(project, by_name, Ingredients(project, pages), report)
-    with short_folder() as folder, _workers() as pool:
+    preloaded = _PRELOADED if len(pages) > _FEW else ()
+    with short_folder() as folder, _workers(preloaded) as pool:
         scratch = Path(folder)
         build.execute_stale(pool, scratch)
         if build.executed and not build.failures:
@@ -130,13 +139,15 @@ class _Build:
 
 
 @contextmanager
-def _workers() -> Iterator[ProcessPoolExecutor]:
+def _workers(preloaded: Sequence[str]) -> Iterator[ProcessPoolExecutor]:
     """Makes a pool whose processes end immediately if this one is interrupted or killed."""
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
     others = multiprocessing.active_children()
     # Processes start when pages are submitted.
-    pool = ProcessPoolExecutor(_WORKERS, mp_context=spawn, initializer=obey, initargs=(theirs,))
+    pool = ProcessPoolExecutor(
+        _WORKERS, mp_context=spawn, initializer=obey, initargs=(theirs, preloaded)
+    )
     try:
         yield pool
     except BaseException:

@@ -6,7 +6,8 @@ lightness and keeps its hues. Text stays text in the SVG, and is never parsed as
 A shape with a ``url`` becomes a link over the picture, positioned in percent of its size, because
 links inside an embedded SVG can't be clicked.
 
-CSS classes: ``cradle-figure``, ``cradle-title``, ``cradle-wide``, ``cradle-scroll``, ``cradle-map``, ``cradle-spot``.
+CSS classes: ``cradle-figure``, ``cradle-title``, ``cradle-wide``, ``cradle-scroll``,
+``cradle-map``, ``cradle-spot``.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from .mini_book import MODELS, WORDS, make, notebook, text_of, write
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "book"))
+    monkeypatch.syspath_prepend(tmp_path / "book")
     return make(tmp_path / "book")
 
 
@@ -146,7 +146,7 @@ def test_a_checkout_and_the_temporary_folder_may_have_any_path(
     tmp_path: Path, name: str, short: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = make(tmp_path / name)
-    monkeypatch.setenv("PYTHONPATH", str(project.root))
+    monkeypatch.syspath_prepend(project.root)
     place = tmp_path / name / ("x" * 100)
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))

@@ -25,7 +25,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A miniature project that was built once; tests use copies."""
     project = make(tmp_path_factory.mktemp("built"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(project.root))
+        patch.syspath_prepend(project.root)
         done = build(project)
     assert set(done.executed) == ALL
     return project
@@ -34,7 +34,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Project:
 @pytest.fixture
 def project(built: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     shutil.copytree(built.root, tmp_path / "réplique")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "réplique"))
+    monkeypatch.syspath_prepend(tmp_path / "réplique")
     return Project(tmp_path / "réplique", (PACKAGE,))
 
 

@@ -1,4 +1,4 @@
-"""Twelve dialogues of a user become a corpus, a run, a score and a book."""
+"""Twelve dialogues of a user become a corpus, a run, a score and a page."""
 
 from __future__ import annotations
 
@@ -76,23 +76,13 @@ def test_own_dialogues_are_converted_run_and_scored(
     assert ("per 100 user turns" in printed) != labelled, printed
 
 
-def test_the_book_is_about_own_dialogues(copied: Checkout, tmp_path: Path) -> None:
-    (copied.folder / "chat.jsonl").write_text(chat_messages(labelled=False), encoding="utf-8")
-    copied.run(".venv/bin/cradle data convert chat.jsonl --out chat.csv")
-    copied.run("make book", CRADLE_TEXT="1", CRADLE_CORPUS="chat.csv")
-    text = copied.page("sections/results").get_text(" ")
-    assert "Keyword lexicon" in text
-    assert "SmolLM2-135M, tuned" not in text
-    # Without gold labels no score is shown.
-    assert "No user turn of chat has a gold label" in text
-    assert copied.explorer_has("I cry at my desk most days.")
-
-    # With labels, one page executed by itself shows scores.
-    (copied.folder / "chat.jsonl").write_text(chat_messages(labelled=True), encoding="utf-8")
-    copied.run("rm chat.csv && .venv/bin/cradle data convert chat.jsonl --out chat.csv")
+def test_a_page_is_about_own_dialogues(built: Checkout, tmp_path: Path) -> None:
+    """A book about own dialogues with labels is built in the test of own models."""
+    (tmp_path / "chat.jsonl").write_text(chat_messages(labelled=False), encoding="utf-8")
+    built.run(f".venv/bin/cradle data convert {tmp_path}/chat.jsonl --out {tmp_path}/chat.csv")
     page = tmp_path / "results.ipynb"
-    copied.run(f".venv/bin/papermill notebooks/results.ipynb {page} -p corpus $PWD/chat.csv")
+    built.run(f".venv/bin/papermill notebooks/results.ipynb {page} -p corpus {tmp_path}/chat.csv")
     text = page.read_text("utf-8")
     assert "Keyword lexicon" in text
-    assert "Micro F1" in text
-    assert "has a gold label" not in text
+    # Without gold labels no score is shown.
+    assert "No user turn of chat has a gold label" in text

@@ -1,4 +1,4 @@
-"""Models of a user get rows and pages in a clean build, which is interrupted, and leave again."""
+"""Models of a user get rows and pages, on the shipped corpus and on the user's, and leave again."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ..engines.local.tiny_models import make_weights
 from ..loopback import Loopback
 from .checkout import Checkout
 from .service import Service
+from .test_own_dialogues import chat_messages
 
 FUNCTION = """
 import cradle_lib as cradle
@@ -18,7 +19,7 @@ import cradle_lib as cradle
 def calm(prompt):
     return "none"
 
-run = cradle.run_model(calm, cradle.load_corpus("surrogate"), name="A calm function")
+run = cradle.run_model(calm, cradle.load_corpus("chat.csv"), name="A calm function")
 assert cradle.evaluate(run).to_frame()["value"].notna().any()
 """
 ENTRY = """
@@ -72,7 +73,19 @@ def until_executing(build: subprocess.Popen[str]) -> None:
     raise AssertionError("".join(printed))
 
 
+def test_a_fork_has_a_row_and_a_page(copied: Checkout) -> None:
+    copied.run(".venv/bin/cradle fork my-model")
+    change_function(
+        copied, "my-model", "return 'alert_ongoing' if 'cry' in prompt.current else 'none'"
+    )
+    copied.run("make book")
+    assert_shown(copied, ["my-model"])
+    assert "my-model" in copied.page("sections/my-model").get_text(" ")
+
+
 def test_own_models_have_rows_until_they_are_removed(copied: Checkout) -> None:
+    (copied.folder / "chat.jsonl").write_text(chat_messages(labelled=True), encoding="utf-8")
+    copied.run(".venv/bin/cradle data convert chat.jsonl --out chat.csv")
     listings = [copied.folder / name for name in ("notebooks/pages.yml", "book/_toc.yml")]
     copied.run(".venv/bin/cradle fork my-model")
     before_second = [path.read_text("utf-8") for path in listings]
@@ -88,7 +101,7 @@ def test_own_models_have_rows_until_they_are_removed(copied: Checkout) -> None:
     registry = copied.folder / "models.yml"
     before = registry.read_text("utf-8")
     registry.write_text(before + ENTRY, "utf-8")
-    infer = ".venv/bin/cradle infer --sample 8 --model"
+    infer = ".venv/bin/cradle infer --corpus chat.csv --model"
     # No answer of random weights can be read: the command says so with its exit code.
     copied.run(f"{infer} hf:./tiny-spec --set max_new_tokens=2", fails=True)
     copied.run(f"{infer} my-tiny-entry", fails=True)
@@ -100,13 +113,18 @@ def test_own_models_have_rows_until_they_are_removed(copied: Checkout) -> None:
 
     # A clean build, which is interrupted from the keyboard, then killed.
     copied.remove_built()
-    code, printed = copied.interrupt("make book", until_executing, signal.SIGINT)
+    build = "CRADLE_CORPUS=chat.csv CRADLE_TEXT=1 make book"
+    code, printed = copied.interrupt(build, until_executing, signal.SIGINT)
     assert code != 0, printed
     assert "Traceback" not in printed, printed
-    copied.interrupt("make book", until_executing, signal.SIGKILL)
-    copied.run("make book")
+    copied.interrupt(build, until_executing, signal.SIGKILL)
+    copied.run(build)
     assert_shown(copied, NAMES)
-    assert "executing" not in copied.run("make book")
+    text = copied.page("sections/results").get_text(" ")
+    assert "Keyword lexicon" in text
+    assert "SmolLM2-135M, tuned" not in text
+    assert copied.explorer_has("I cry at my desk most days.")
+    assert "executing" not in copied.run(build)
 
     # An edited function is asked again. Other models leave with the documented steps; a run whose
     # entry is gone is still shown, by its own record.
@@ -116,7 +134,7 @@ def test_own_models_have_rows_until_they_are_removed(copied: Checkout) -> None:
     (copied.folder / "notebooks" / "second-model.ipynb").unlink()
     for path, text in zip(listings, before_second, strict=True):
         path.write_text(text, "utf-8")
-    copied.run("make book")
+    copied.run(build)
     assert_shown(copied, ["my-model", "A calm function", "My tiny entry", "toy-two"])
     assert not (copied.folder / "book/_build/html/sections/second-model.html").exists()
     assert "my-model" in copied.page("sections/my-model").get_text(" ")

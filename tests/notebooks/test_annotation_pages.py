@@ -100,7 +100,9 @@ def test_published_ranges_are_beside_those_of_the_study(page: Page) -> None:
 
 
 def test_outcomes_and_deciding_votes_are_counted(page: Page) -> None:
-    flow, outcomes, decided, *others = page("adjudication")
+    items = page("agreement")
+    first = next(n for n, item in enumerate(items) if "Outcomes of adj" in item.caption)
+    flow, outcomes, decided, *others = items[first:]
     [trail] = [item for item in others if "d0003" in item.caption]
     counted = outcomes.frame.query("team == 'All'")
     assert [*counted["value"]] == [1, 1, 1, 0, 1]
@@ -125,7 +127,9 @@ def test_outcomes_and_deciding_votes_are_counted(page: Page) -> None:
 
 
 def test_the_alternative_text_of_confusion_has_its_counts(page: Page) -> None:
-    one, two, often, _ = page("agreement")[-4:]
+    items = page("agreement")
+    last = next(n for n, item in enumerate(items) if "most frequent diff" in item.caption)
+    one, two, often = items[last - 2 : last + 1]
     # B gave 2 of A's 3 labels, and nothing for one. D gave SH instead of one alert of C.
     assert "Of 3 labels of A, B gave 2 on the same turn, nothing for 1 and another for 0" in one.alt
     assert "Of 2 labels of C, D gave 0 on the same turn, nothing for 1 and another for 1" in two.alt

@@ -26,7 +26,7 @@ from .test_notebooks import MODELS, SOURCES, show
 from .tiny_corpora import SCRIPTS, write
 
 # Pages about the annotation study, the engines and the probe set, whatever the book's corpus is.
-OWN_DATA = {"adjudication", "agreement", "label-your-own", "probes", "speed"}
+OWN_DATA = {"agreement", "label-your-own", "probes", "speed"}
 PAGES = [path.stem for path in SOURCES if path.stem not in OWN_DATA]
 # All pages are built for this corpus. Others are built with a page if it is in EXPLANATIONS, or
 # in the hostile tests.

@@ -6,13 +6,13 @@ The page is written only if every cell ran and none failed; otherwise the earlie
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import re
 import signal
-import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -29,8 +29,12 @@ if TYPE_CHECKING:
     from jupyter_client.manager import AsyncKernelManager
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
-# Without -P, files in the folder of the notebooks could replace modules of the kernel.
-_KERNEL: Final = ("-P", "-m", "cradle_lib.book.notebooks.kernel", "--log-level=CRITICAL")
+_KERNEL: Final = "cradle_lib.book.notebooks.kernel"
+# The backend that makes figures part of the page, and an empty file.
+_SETTINGS: Final = {
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    "MATPLOTLIBRC": os.devnull,
+}
 # Seconds: a busy machine may need minutes. A kernel that died is noticed before.
 _PATIENCE: Final = 600
 # The system's limit for the path of a socket is 103 bytes on macOS and 107 on Linux.
@@ -64,11 +68,17 @@ class _Fault:
     traceback: str = ""
 
 
-def obey(builder: Connection) -> None:
-    """Ends this worker when the building process, which has the other end of a pipe, is gone.
+def obey(builder: Connection, preloaded: Sequence[str]) -> None:
+    """Prepares this worker.
 
-    The worker ignores Ctrl-C, which that process handles.
+    It ends when the building process, which has the other end of a pipe, is gone, and ignores
+    Ctrl-C, which that process handles. Kernels are copies of a process that has imported the
+    modules in ``preloaded``.
     """
+    os.environ.update(_SETTINGS)
+    # A page took six times as long while others also had threads on every core.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    multiprocessing.set_forkserver_preload(["__main__", _KERNEL, *preloaded])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         # Blocked since the start of this process. The kernels must not inherit this.
@@ -150,25 +160,18 @@ def _error_of(notebook: Any, index: int) -> _Fault | None:
 
 def _environment(job: Job, folder: Path) -> dict[str, str]:
     """Gives the variables of the kernel: those of the user, without anything that changes pages."""
-    settings = folder / "matplotlibrc"
-    settings.touch()
     found = {name: value for name, value in os.environ.items() if name != "PYTHONSTARTUP"}
-    # A page took six times as long while others also had threads on every core.
-    found.setdefault("OMP_NUM_THREADS", "1")
-    return found | {
-        # Pages read runs and start no model.
-        paths.PAGE: job.page.name,
-        "IPYTHONDIR": str(folder / "ipython"),
-        # The backend that makes figures part of the page.
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "MATPLOTLIBRC": str(settings),
-    }
+    # Pages read runs and start no model.
+    own = {paths.PAGE: job.page.name, "IPYTHONDIR": str(folder / "ipython")}
+    return found | _SETTINGS | own
 
 
 def _manager(folder: Path) -> type[AsyncKernelManager]:
     """Makes the class of a kernel that keeps its files in a folder."""
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
+
+    from cradle_lib.book.notebooks.provisioner import Provisioner
 
     class Manager(AsyncKernelManager):  # type: ignore[misc, unused-ignore]
         """A kernel of this Python that no other process can reach over the network."""
@@ -181,14 +184,12 @@ def _manager(folder: Path) -> type[AsyncKernelManager]:
             connection = str(folder / "kernel.json")
             super().__init__(*args, connection_file=connection, **options)
             # Otherwise a kernel called "python3" would be looked up among the user's.
-            self._kernel_spec = KernelSpec(argv=[], language="python")
+            spec = self._kernel_spec = KernelSpec(argv=[], language="python")
+            self.provisioner = Provisioner(kernel_spec=spec, parent=self)
 
         def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
-            """Gives the command of the kernel; by default braces in paths would be replaced."""
-            return [
-                *(sys.executable, *_KERNEL, "-f", self.connection_file),
-                *(extra_arguments or ()),
-            ]
+            """Gives the arguments of the kernel."""
+            return ["--log-level=CRITICAL", "-f", self.connection_file, *(extra_arguments or ())]
 
     return Manager
 

@@ -7,13 +7,14 @@ import re
 
 import yaml
 
-from cradle_lib import paths
 from cradle_lib.detection import load_registry
 from cradle_lib.detection.models.model import Decoding
 from cradle_lib.detection.protocol.parsing import Outcome, read_answer
 from cradle_lib.labels import LABELS, NONE
 
-GUIDE = (paths.BOOK / "large-models.md").read_text(encoding="utf-8")
+from ...notebooks.test_documented_commands import text_of
+
+GUIDE = text_of("notebooks/run-a-model.ipynb")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", GUIDE, re.DOTALL)
 
 

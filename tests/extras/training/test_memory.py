@@ -17,11 +17,11 @@ from cradle_extras.training.memory import estimate_memory
 from cradle_extras.training.recipe import AdapterSettings, Recipe, load_recipe, recipe_names
 from cradle_extras.training.sequences import TokenTree
 from cradle_extras.training.trainer import TreeTrainer
-from cradle_lib import paths
 from cradle_lib.detection.models.registry import load_registry, resolve
 from cradle_lib.errors import EngineError
 
 from ...engines.local.tiny_models import make_random
+from ...notebooks.test_documented_commands import text_of
 
 TOKENS = 500
 ORDER = np.arange(TOKENS)
@@ -138,7 +138,7 @@ PUBLISHED = {
     "qwen2.5-72b": shaped("qwen2", 8192, 29568, 80, 64, 8, 152064),
     "llama-4-scout-17b": shaped("llama4_text", 5120, 8192, 48, 40, 8, 202048, num_local_experts=16),
 }
-GUIDE = (paths.BOOK / "large-models.md").read_text(encoding="utf-8")
+GUIDE = text_of("notebooks/run-a-model.ipynb")
 ROWS = re.findall(
     r"^\| `(\S+)` \| ([^|]+) \| (\d+) \| (\d+) \| (\d) GPUs? with (\d+) GB[^|]*\|", GUIDE, re.M
 )

@@ -22,7 +22,7 @@ def test_answers_are_compared_only_for_equal_prompts(home: Path, corpus: Corpus)
         corpus,
         [Answer("a", **tokens), Answer("alert_past", **tokens), Answer("c")],
     )
-    *_, used, pairs, _ = show("api-models", {"models": ["keyword"]}, corpus)
+    *_, used, pairs, _ = show("run-a-model", {"models": ["keyword"]}, corpus)
     # Of 3 turns, 2 have equal prompts. Both of these have equal token counts, and one has equal
     # text and labels.
     [row] = [[str(cell) for cell in row] for row in pairs.rows]
