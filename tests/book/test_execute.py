@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -156,3 +159,36 @@ def test_a_checkout_and_the_temporary_folder_may_have_any_path(
 
     assert text_of(project.sections / "words.ipynb") == "2\n"
     assert list(place.iterdir()) == []
+
+
+FRESH = """
+import os
+print(os.environ["CRADLE_PAGE"], "seen" in globals(), os.getppid())
+seen = True
+"""
+
+
+def test_pages_share_what_was_imported_before_and_nothing_else(project: Project) -> None:
+    """The kernels of one worker are copies of one process; a new one replaces it if it dies."""
+    write(project.notebooks / "words.ipynb", notebook([*WORDS, FRESH]))
+    [words, *_] = load_plan(project, MODELS, BookCorpus())
+    shown = []
+    for name in ("one", "two", "three"):
+        with short_folder() as folder:
+            assert execute(Job(project, replace(words, name=name), {}, Path(folder))) is None
+        shown.append(text_of(project.sections / f"{name}.ipynb").split()[-3:])
+        if name == "two":
+            os.kill(int(shown[-1][2]), signal.SIGKILL)
+            os.waitid(os.P_PID, int(shown[-1][2]), os.WEXITED | os.WNOWAIT)
+
+    assert [page[:2] for page in shown] == [["one", "False"], ["two", "False"], ["three", "False"]]
+    servers = [page[2] for page in shown]
+    assert servers[0] == servers[1] != servers[2]
+
+
+def test_a_page_fails_if_the_process_that_started_its_kernel_is_killed(project: Project) -> None:
+    killing = "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nsignal.pause()"
+    problem = run_words(project, killing)
+
+    assert problem is not None
+    assert "DeadKernelError: Kernel died" in problem
