@@ -23,6 +23,7 @@ from .display.published_values import published_frame as published_frame
 from .display.published_values import reference_points as reference_points
 from .display.table import show as show
 from .display.theme import show_figure as show_figure
+from .display.theme import system_colors as system_colors
 from .display.theme import theme as theme
 from .published import published_label_counts as published_label_counts
 from .published import published_table as published_table

@@ -37,8 +37,9 @@ document.addEventListener("readystatechange", () => {
       .filter(([, found, row, column]) => found && row !== column)
       .map(([spot, , , , number]) => [spot, Number(number.replaceAll(",", ""))])
       .sort(([, one], [, other]) => other - one);
-    const list = document.createElement("ol");
-    list.className = "cradle-ranked";
+    const box = Object.assign(document.createElement("div"), { className: "cradle-ranked" });
+    box.textContent = "The largest numbers of different labels:";
+    const list = box.appendChild(document.createElement("ol"));
     for (const [spot] of cells.slice(0, 12)) {
       const link = Object.assign(document.createElement("a"), { href: spot.href, textContent: spot.title });
       list.append(document.createElement("li"));
@@ -46,7 +47,7 @@ document.addEventListener("readystatechange", () => {
     }
     if (!cells.length) continue;
     map.closest("figure").classList.add("cradle-has-list");
-    map.closest("figure").querySelector("figcaption").before(list);
+    map.closest("figure").querySelector("figcaption").before(box);
   }
 });
 

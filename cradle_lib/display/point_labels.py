@@ -34,7 +34,8 @@ def label_points(axes: Axes, points: pd.DataFrame, x: str) -> None:
         axes: The axes of the points, with final limits. Its figure gets the layout
             ``constrained``, unless it has one.
         points: One row for each point; the index has the names, the column ``value`` the vertical
-            position. Names have the colours of the palette, in the order of the rows.
+            position, and a column ``color``, if there is one, the colours of the names. By default
+            they have the colours of the palette, in the order of the rows.
         x: Column with the horizontal position.
     """
     for column in (x, "value"):
@@ -53,7 +54,7 @@ def label_points(axes: Axes, points: pd.DataFrame, x: str) -> None:
             va="center",
             fontsize=10,
             linespacing=1,
-            color=_darker(f"C{number}"),
+            color=_darker(row.get("color", f"C{number}")),
         )
         for number, (name, row) in enumerate(points.iterrows())
     ]

@@ -16,7 +16,7 @@ import base64
 import html
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ from matplotlib.ticker import LogFormatterMathtext, NullFormatter, StrMethodForm
 
 from cradle_lib.arguments import checked
 from cradle_lib.corpus.needs import Need
+from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.display.cells import clean
 from cradle_lib.display.downloads import link_to_csv, next_file, to_csv
 from cradle_lib.display.notice import Notice, lacks
@@ -92,6 +93,21 @@ def theme() -> Iterator[None]:
         matplotlib.rcdefaults()
         pyplot.style.use([_STYLE, _COLOURS])
         yield
+
+
+@checked
+def system_colors(stored: Sequence[Predictions], shown: Sequence[Predictions]) -> dict[str, str]:
+    """Gives each system a colour, which is the same on all pages with the same runs.
+
+    Args:
+        stored: All runs of the page, in the order of :func:`.stored_runs`.
+        shown: Those that need a colour, under any name.
+
+    Returns:
+        Colours of the palette by the names in ``shown``. After ten systems colours repeat.
+    """
+    places = {run.files: place for place, run in enumerate(stored)}
+    return {run.record.name: f"C{places[run.files] % len(PALETTE)}" for run in shown}
 
 
 @dataclass(frozen=True)

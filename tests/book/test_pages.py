@@ -249,6 +249,38 @@ def test_questions_find_the_right_page(site: Site, browser: Browser) -> None:
     page.close()
 
 
+#: What a reader wants to know: the links and folded parts on the way from the first page, and words
+#: that are then visible.
+TASKS = {
+    "which label is confused with which": (["Errors"], "confirm_SI_active_ongoing as"),
+    "the F1 of Claude for each label": (["By label"], "none of Claude"),
+    "a missed crisis, read": (["Errors", "Missed confirm"], "Listener"),
+    "how alpha is computed": (["Annotators and agreement"], "compares the whole label sets"),
+    "add my model": (["Add a model"], "cradle fork"),
+    "where Table 5 is": (["What is reproduced", "Leaderboard"], "Confirms"),
+    "the prompt of the best system": (["Task and prompt"], "Label the last User line"),
+    "is a difference significant": (["Are the differences real?"], "significantly better"),
+    "what is simulated": (["Data statement"], "until the release is fetched"),
+    "how the corpus was made": (["Generation and validation"], "dialogue by dialogue, from plans"),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_reader_finds_an_answer_within_two_clicks(
+    site: Site, browser: Browser, task: str
+) -> None:
+    clicks, answer = TASKS[task]
+    page = browser.new_page(viewport={"width": WIDE[0], "height": WIDE[1]})
+    page.goto(site.url("sections/home.html"))
+    for name in clicks:
+        link = page.get_by_role("link", name=name, exact=True)
+        folded = page.locator("article summary", has_text=name)
+        (link if link.count() else folded).first.click()
+    page.wait_for_load_state()
+    assert answer in page.locator("article").inner_text()
+    page.close()
+
+
 def test_the_search_follows_what_is_typed_and_shows_nothing_collapsed(
     site: Site, browser: Browser
 ) -> None:

@@ -78,11 +78,13 @@ def test_own_dialogues_are_converted_run_and_scored(
 
 def test_a_page_is_about_own_dialogues(built: Checkout, tmp_path: Path) -> None:
     """A book about own dialogues with labels is built in the test of own models."""
-    (tmp_path / "chat.jsonl").write_text(chat_messages(labelled=False), encoding="utf-8")
-    built.run(f".venv/bin/cradle data convert {tmp_path}/chat.jsonl --out {tmp_path}/chat.csv")
+    (tmp_path / "talks.jsonl").write_text(chat_messages(labelled=False), encoding="utf-8")
+    corpus = tmp_path / "talks.csv"
+    built.run(f".venv/bin/cradle data convert {tmp_path}/talks.jsonl --out {corpus}")
+    built.run(f".venv/bin/cradle infer --model keyword --corpus {corpus}")
     page = tmp_path / "results.ipynb"
-    built.run(f".venv/bin/papermill notebooks/results.ipynb {page} -p corpus {tmp_path}/chat.csv")
+    built.run(f".venv/bin/papermill notebooks/results.ipynb {page} -p corpus {corpus}")
     text = page.read_text("utf-8")
     assert "Keyword lexicon" in text
     # Without gold labels no score is shown.
-    assert "No user turn of chat has a gold label" in text
+    assert "No user turn of talks has a gold label" in text
