@@ -54,7 +54,7 @@ def overlaps(figure: Figure) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("page", ["home", "alarm-burden"])
+@pytest.mark.parametrize("page", ["home", "alarm-burden", "errors", "per-label"])
 def test_names_of_many_systems_do_not_overlap(
     page: str,
     corpus: Corpus,
