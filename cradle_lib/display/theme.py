@@ -33,7 +33,6 @@ from matplotlib.ticker import LogFormatterMathtext, NullFormatter, StrMethodForm
 
 from cradle_lib.arguments import checked
 from cradle_lib.corpus.needs import Need
-from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.display.cells import clean
 from cradle_lib.display.downloads import link_to_csv, next_file, to_csv
 from cradle_lib.display.notice import Notice, lacks
@@ -96,11 +95,11 @@ def theme() -> Iterator[None]:
 
 
 @checked
-def system_colors(stored: Sequence[Predictions], shown: Sequence[Predictions]) -> dict[str, str]:
+def system_colors(stored: Sequence[Any], shown: Sequence[Any]) -> dict[str, str]:
     """Gives each system a colour, which is the same on all pages with the same runs.
 
     Args:
-        stored: All runs of the page, in the order of :func:`.stored_runs`.
+        stored: The :class:`.Predictions` of the page, in the order of :func:`.stored_runs`.
         shown: Those that need a colour, under any name.
 
     Returns:

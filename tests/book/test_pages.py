@@ -258,7 +258,7 @@ TASKS = {
     "how alpha is computed": (["Annotators and agreement"], "compares the whole label sets"),
     "add my model": (["Add a model"], "cradle fork"),
     "where Table 5 is": (["What is reproduced", "Leaderboard"], "Confirms"),
-    "the prompt of the best system": (["Task and prompt"], "Label the last User line"),
+    "the prompt of the best system": (["Task and prompt", "The prompt brief"], "Label the last"),
     "is a difference significant": (["Are the differences real?"], "significantly better"),
     "what is simulated": (["Data statement"], "until the release is fetched"),
     "how the corpus was made": (["Generation and validation"], "dialogue by dialogue, from plans"),

@@ -92,7 +92,9 @@ def load_named(name: str, corpus: Corpus, *, partial: bool = True) -> Prediction
 
 
 def journal_named(name: str, corpus: Corpus) -> Path | None:
-    """Finds a run over a corpus by the name of its journal, without ``.jsonl``."""
+    """Finds a run over a corpus by its journal: its name without ``.jsonl``, or its path."""
+    if name.endswith(".jsonl"):
+        return paths.ROOT / name
     for folder in (paths.SHIPPED_RUNS, paths.RUNS):
         path = folder / corpus.name / f"{name}.jsonl"
         if path in list_journals(path.parent):
@@ -118,9 +120,10 @@ def stored_runs(
 
     Args:
         corpus: The corpus of the runs.
-        models: Ids in the registry, specs, or names of journals without ``.jsonl``. By default,
-            the models of the default set, followed by :func:`other_runs`. A run that can't be
-            read is then left out, and the reason is written to the standard error stream.
+        models: Ids in the registry, specs, names of journals without ``.jsonl``, or paths of
+            journals in the repository. By default, the models of the default set, followed by
+            :func:`other_runs`. A run that can't be read is then left out, and the reason is written
+            to the standard error stream.
         skip: Whether named models without a run that can be read are left out in the same way.
 
     Returns:
