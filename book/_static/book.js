@@ -37,6 +37,7 @@ document.addEventListener("readystatechange", () => {
       .filter(([, found, row, column]) => found && row !== column)
       .map(([spot, , , , number]) => [spot, Number(number.replaceAll(",", ""))])
       .sort(([, one], [, other]) => other - one);
+    if (!cells.length) continue;
     const box = Object.assign(document.createElement("div"), { className: "cradle-ranked" });
     box.textContent = "The largest numbers of different labels:";
     const list = box.appendChild(document.createElement("ol"));
@@ -45,7 +46,6 @@ document.addEventListener("readystatechange", () => {
       list.append(document.createElement("li"));
       list.lastChild.append(link);
     }
-    if (!cells.length) continue;
     map.closest("figure").classList.add("cradle-has-list");
     map.closest("figure").querySelector("figcaption").before(box);
   }

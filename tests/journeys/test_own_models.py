@@ -122,6 +122,8 @@ def test_own_models_have_rows_until_they_are_removed(copied: Checkout) -> None:
     assert_shown(copied, NAMES)
     text = copied.page("sections/results").get_text(" ")
     assert "Keyword lexicon" in text
+    assert "Micro F1" in text
+    assert "has a gold label" not in text
     assert "SmolLM2-135M, tuned" not in text
     assert copied.explorer_has("I cry at my desk most days.")
     assert "executing" not in copied.run(build)

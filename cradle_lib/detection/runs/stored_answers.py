@@ -123,9 +123,7 @@ def run_files(name: str, corpus: Corpus) -> list[Path]:
     Raises:
         CradleError: If there is no such model, or a journal can't be read.
     """
-    if name.endswith(".jsonl"):
-        return [file for file in [paths.ROOT / name] if file.exists()]
     registry, path = load_registry(), journal_named(name, corpus)
     if path is None or name in registry:
         path = find_journal(resolve(name, registry), corpus) or path
-    return journal_files(path) if path else []
+    return [file for file in journal_files(path) if file.exists()] if path else []
