@@ -11,9 +11,8 @@ import multiprocessing
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -21,21 +20,13 @@ from typing import Final
 
 from cradle_lib.book.cache_key import Ingredients, stored_state
 from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.notebooks.execute import Job, execute, failure, obey
+from cradle_lib.book.notebooks.execute import Job, execute, failure, traceback_file
 from cradle_lib.book.plan import REGISTRY, Page, Project, load_plan
 from cradle_lib.errors import BookError
 from cradle_lib.files import visible_files
 
 # One more than the two cores of a small machine, because a starting kernel idles for a second.
 _WORKERS: Final = 3
-# A book with more pages than this imports what most pages need once for each worker.
-_FEW: Final = 8
-_PRELOADED: Final = (
-    "cradle_lib.detection.runs.find_runs",
-    "cradle_lib.display.theme",
-    "cradle_lib.scoring.evaluate",
-    "seaborn",
-)
 # Folders for sockets: the longest path in bytes, and one that is used instead of a longer one.
 _LONGEST_PLACE: Final = 70
 _SHORT_PLACE: Final = "/tmp"
@@ -80,8 +71,10 @@ def update(
         if file.stem not in by_name and stored_state(file) is not None:
             file.unlink()
     build = _Build(project, by_name, Ingredients(project, pages), report)
-    preloaded = _PRELOADED if len(pages) > _FEW else ()
-    with short_folder() as folder, _workers(preloaded) as pool:
+    with (
+        short_folder() as folder,
+        ThreadPoolExecutor(_WORKERS, initializer=_ignore_interrupts) as pool,
+    ):
         scratch = Path(folder)
         build.execute_stale(pool, scratch)
         if build.executed and not build.failures:
@@ -103,74 +96,75 @@ class _Build:
     executed: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
-    def execute_stale(self, pool: ProcessPoolExecutor, scratch: Path) -> None:
+    def execute_stale(self, pool: ThreadPoolExecutor, scratch: Path) -> None:
         """Executes the pages that are out of date, each after the pages that it waits for."""
         running: dict[Future[str | None], Job] = {}
         order = TopologicalSorter({page.name: page.after for page in self.pages.values()})
         order.prepare()
-        while True:
-            # A page that is up to date makes its dependents ready immediately.
-            while ready := [self.pages[name] for name in order.get_ready()]:
-                # Pages with artefacts come first, because other pages wait for them.
-                for page in sorted(ready, key=lambda page: not page.provides):
-                    found = self.ingredients.of(page)
-                    reason = self.ingredients.stale(page, found)
-                    if reason is None:
-                        order.done(page.name)
-                        continue
-                    self.report(f"executing {page.name} ({reason})")
-                    job = Job(self.project, page, found, scratch)
-                    with _deferred_interrupts():
-                        running[pool.submit(execute, job)] = job
-            if not running:
-                return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                job = running.pop(future)
-                try:
-                    problem = future.result()
-                except Exception as error:  # The worker died, or could not send its result.
-                    problem = failure(job, "outside any cell", type(error).__name__, str(error))
-                if problem is None:
-                    self.executed.append(job.page.name)
-                    order.done(job.page.name)
-                else:
-                    self.report(f"{job.page.name} failed")
-                    self.failures.append(problem)
+        try:
+            while self._submit_ready(order, pool, running, scratch):
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    job = running.pop(future)
+                    if self._finished(job, future):
+                        order.done(job.page.name)
+        except BaseException:
+            _stop(running)
+            raise
+
+    def _submit_ready(
+        self,
+        order: TopologicalSorter[str],
+        pool: ThreadPoolExecutor,
+        running: dict[Future[str | None], Job],
+        scratch: Path,
+    ) -> bool:
+        """Starts the pages whose turn it is, and says whether any is running."""
+        # A page that is up to date makes its dependents ready immediately.
+        while ready := [self.pages[name] for name in order.get_ready()]:
+            # Pages with artefacts come first, because other pages wait for them.
+            for page in sorted(ready, key=lambda page: not page.provides):
+                found = self.ingredients.of(page)
+                reason = self.ingredients.stale(page, found)
+                if reason is None:
+                    order.done(page.name)
+                    continue
+                self.report(f"executing {page.name} ({reason})")
+                job = Job(self.project, page, found, scratch)
+                running[pool.submit(execute, job)] = job
+        return bool(running)
+
+    def _finished(self, job: Job, future: Future[str | None]) -> bool:
+        """Notes the result of a page, and says whether it was executed."""
+        try:
+            problem = future.result()
+        except Exception as error:  # Such as a full disk.
+            problem = failure(job, "outside any cell", type(error).__name__, str(error))
+        if problem is None:
+            self.executed.append(job.page.name)
+            return True
+        self.report(f"{job.page.name} failed")
+        self.failures.append(problem)
+        return False
 
 
-@contextmanager
-def _workers(preloaded: Sequence[str]) -> Iterator[ProcessPoolExecutor]:
-    """Makes a pool whose processes end immediately if this one is interrupted or killed."""
-    spawn = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    others = multiprocessing.active_children()
-    # Processes start when pages are submitted.
-    pool = ProcessPoolExecutor(
-        _WORKERS, mp_context=spawn, initializer=obey, initargs=(theirs, preloaded)
-    )
-    try:
-        yield pool
-    except BaseException:
-        for worker in multiprocessing.active_children():
-            if worker not in others:
-                worker.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-        ours.close()
+def _ignore_interrupts() -> None:
+    """Leaves Ctrl-C to the main thread: no process that this thread starts sees it."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
-@contextmanager
-def _deferred_interrupts() -> Iterator[None]:
-    """Delays Ctrl-C: processes that start meanwhile never see it, and this one does afterwards."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _stop(running: Mapping[Future[str | None], Job]) -> None:
+    """Ends the kernels of pages, also of those that are being started, and their threads."""
+    from cradle_lib.book.notebooks.provisioner import Kernel
+
+    for future in running:
+        future.cancel()
+    while wait(running, timeout=0.1).not_done:
+        for process in multiprocessing.active_children():
+            if isinstance(process, Kernel):
+                process.kill()
+    for job in running.values():
+        traceback_file(job).unlink(missing_ok=True)
 
 
 def short_folder() -> tempfile.TemporaryDirectory[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -104,8 +105,12 @@ def _timing_of(turn: int) -> str:
 
 def _surrogate(split: str) -> Corpus:
     path, about = paths.SURROGATE / f"{split}.parquet", paths.SURROGATE / "meta.parquet"
-    for file in (path, about):
-        _require_sum(file)
+    return _read_surrogate(split, path, about, _checked_sum(path), _checked_sum(about))
+
+
+# A page loads some splits several times. The checksums are arguments because files may change.
+@lru_cache(maxsize=len(SPLIT_NAMES))
+def _read_surrogate(split: str, path: Path, about: Path, *sums: str) -> Corpus:
     corpus = read_release(path, f"surrogate-{split}")
     columns = read_columns(about, ("split", "dialogue", *META))
     rows = sorted(row for row in zip(*columns.values(), strict=True) if row[0] == split)
@@ -113,8 +118,12 @@ def _surrogate(split: str) -> Corpus:
     return replace(corpus, meta=dict(zip(META, meta, strict=True)), synthetic=True)
 
 
-def _require_sum(file: Path) -> None:
-    """Rejects a shipped file with a wrong checksum; parquet does not detect a changed bit."""
+def _checked_sum(file: Path) -> str:
+    """Gives the checksum of a shipped file.
+
+    Raises:
+        CorpusError: If it is wrong; parquet does not detect a changed bit.
+    """
     found = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
     sums = file.with_name(SUMS)
     text = sums.read_text(encoding="ascii", errors="replace") if sums.is_file() else ""
@@ -124,3 +133,4 @@ def _require_sum(file: Path) -> None:
             path=paths.shown(file),
             hint="Restore it (git, or a new installation); keep your own dialogues elsewhere.",
         )
+    return str(found)

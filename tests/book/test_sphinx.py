@@ -195,12 +195,13 @@ RESTORE = "Restore it, or remove its entry from notebooks/pages.yml."
 ENDLESS = "open('started', 'w').close()\nfrom threading import Event\nEvent().wait()"
 
 
-def test_an_interrupt_ends_a_build_with_one_line(root: Path) -> None:
+def start_endless(root: Path) -> subprocess.Popen[str]:
+    """Starts a build in a session of its own, and waits until its page runs."""
     write(root / "notebooks/pages.yml", f"pages: [{ONE}]")
-    os.mkfifo(root / "notebooks/started")
-    before = (root / "book/sections/one.ipynb").read_bytes()
+    started = root / "notebooks/started"
+    started.unlink(missing_ok=True)
+    os.mkfifo(started)
     write_one(root, ENDLESS)
-    # As in a terminal, every process of the build receives the signal.
     process = subprocess.Popen(
         [Path(sys.executable).with_name("jupyter-book"), "build", "book/"],
         cwd=root,
@@ -209,7 +210,14 @@ def test_an_interrupt_ends_a_build_with_one_line(root: Path) -> None:
         text=True,
         start_new_session=True,
     )
-    (root / "notebooks/started").read_bytes()
+    started.read_bytes()
+    return process
+
+
+def test_an_interrupt_ends_a_build_with_one_line(root: Path) -> None:
+    before = (root / "book/sections/one.ipynb").read_bytes()
+    process = start_endless(root)
+    # As in a terminal, every process of the build receives the signal.
     os.killpg(process.pid, signal.SIGINT)
 
     _, message = process.communicate()
@@ -218,3 +226,14 @@ def test_an_interrupt_ends_a_build_with_one_line(root: Path) -> None:
     assert message.splitlines() == [line]
     assert process.returncode == 130
     assert (root / "book/sections/one.ipynb").read_bytes() == before
+    assert not list(root.glob("book/_build/notebook-runs/one*"))
+
+
+def test_a_killed_build_leaves_no_process(root: Path) -> None:
+    process = start_endless(root)
+    process.kill()
+
+    # The pipe ends when the last process that has it does.
+    _, message = process.communicate(timeout=300)
+
+    assert message == ""

@@ -1,27 +1,24 @@
-"""Executes one notebook in a worker process, and writes the page.
+"""Executes one notebook, and writes the page.
 
 The page is written only if every cell ran and none failed; otherwise the earlier page stays.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-import multiprocessing
 import os
 import re
-import signal
 import tempfile
-import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cradle_lib import paths
 from cradle_lib.book.cache_key import METADATA, digest_of, page_digest
 from cradle_lib.book.notebooks.page import INJECTED, as_page, tags_of
+from cradle_lib.book.notebooks.settings import ONE_THREAD, SETTINGS
 from cradle_lib.book.plan import Page, Project
 from cradle_lib.files import write_text
 
@@ -29,12 +26,6 @@ if TYPE_CHECKING:
     from jupyter_client.manager import AsyncKernelManager
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
-_KERNEL: Final = "cradle_lib.book.notebooks.kernel"
-# The backend that makes figures part of the page, and an empty file.
-_SETTINGS: Final = {
-    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-    "MATPLOTLIBRC": os.devnull,
-}
 # Seconds: a busy machine may need minutes. A kernel that died is noticed before.
 _PATIENCE: Final = 600
 # The system's limit for the path of a socket is 103 bytes on macOS and 107 on Linux.
@@ -68,30 +59,6 @@ class _Fault:
     traceback: str = ""
 
 
-def obey(builder: Connection, preloaded: Sequence[str]) -> None:
-    """Prepares this worker.
-
-    It ends when the building process, which has the other end of a pipe, is gone, and ignores
-    Ctrl-C, which that process handles. Kernels are copies of a process that has imported the
-    modules in ``preloaded``.
-    """
-    os.environ.update(_SETTINGS)
-    # A page took six times as long while others also had threads on every core.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    multiprocessing.set_forkserver_preload(["__main__", _KERNEL, *preloaded])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        # Blocked since the start of this process. The kernels must not inherit this.
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-    def wait() -> None:
-        with suppress(EOFError, OSError):
-            builder.recv_bytes()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
 def execute(job: Job) -> str | None:
     """Executes a notebook and writes the page.
 
@@ -100,7 +67,7 @@ def execute(job: Job) -> str | None:
     import papermill
 
     project, page = job.project, job.page
-    _traceback_file(job).unlink(missing_ok=True)
+    traceback_file(job).unlink(missing_ok=True)
     notebook = papermill.execute_notebook(
         page.notebook.to_node(),
         None,
@@ -136,7 +103,8 @@ def _run(notebook: Any, job: Job, folder: Path) -> _Fault | None:
         startup_timeout=_PATIENCE,
     )
     try:
-        client.execute(env=_environment(job, folder))
+        # nbclient's own loop would stay open in this thread.
+        asyncio.run(client.async_execute(env=_environment(job, folder)))
     except CellExecutionError as error:
         failed = _Fault(started[-1], error.ename, error.evalue, str(error))
         return _error_of(notebook, started[-1]) or failed
@@ -163,7 +131,7 @@ def _environment(job: Job, folder: Path) -> dict[str, str]:
     found = {name: value for name, value in os.environ.items() if name != "PYTHONSTARTUP"}
     # Pages read runs and start no model.
     own = {paths.PAGE: job.page.name, "IPYTHONDIR": str(folder / "ipython")}
-    return found | _SETTINGS | own
+    return dict([ONE_THREAD]) | found | SETTINGS | own
 
 
 def _manager(folder: Path) -> type[AsyncKernelManager]:
@@ -227,7 +195,7 @@ def failure(job: Job, cell: str, kind: str, message: str, traceback: str = "") -
 
     The lines are: notebook and page, cell with the first line that failed, error, path of the file.
     """
-    file = _traceback_file(job)
+    file = traceback_file(job)
     first = (message.strip().splitlines() or [""])[0][:300]
     write_text(file, _ANSI.sub("", traceback or f"{kind}: {message}").rstrip() + "\n")
     return (
@@ -236,5 +204,6 @@ def failure(job: Job, cell: str, kind: str, message: str, traceback: str = "") -
     )
 
 
-def _traceback_file(job: Job) -> Path:
+def traceback_file(job: Job) -> Path:
+    """Gives the path of the file with the traceback of a page that failed."""
     return job.project.work / f"{job.page.name}.traceback.txt"

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 _CODES: Final = {outcome: code for code, outcome in enumerate(OUTCOMES)}
 
 
-@dataclass(frozen=True)
+# Compared by identity, because arrays have no single truth value.
+@dataclass(frozen=True, eq=False)
 class Predictions:
     """The predictions of one run for every user turn of a corpus.
 

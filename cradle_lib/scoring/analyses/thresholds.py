@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -272,18 +273,9 @@ def turn_probabilities(run: Predictions) -> tuple[Floats, NDArray[np.int64]] | N
 
 def _scored_turns(runs: Sequence[Predictions], scopes: Mapping[str, int]) -> Iterator[_ScoredTurns]:
     for run in (run.labelled for run in runs):
-        stored = enumerate(zip(run.choices, run.answers, strict=False))
-        read = {
-            row: slot_probabilities(choices, answer) for row, (choices, answer) in stored if choices
-        }
-        slots_of = {row: slots for row, slots in read.items() if slots is not None}
-        if not slots_of:
+        kept, by_slot = _slots_of(run)
+        if not kept:
             continue
-        kept = [*slots_of]
-        # Answers with fewer slots than the longest one are filled up with zeros.
-        by_slot = np.zeros((len(kept), max(map(len, slots_of.values())), len(LABELS)))
-        for place, slots in enumerate(slots_of.values()):
-            by_slot[place, : len(slots)] = slots
         for wanted, mask in scopes.items():
             positive, predicted = (
                 (masks[kept] & np.uint16(mask)) != 0 for masks in (run.corpus.gold, run.masks)
@@ -292,6 +284,23 @@ def _scored_turns(runs: Sequence[Predictions], scopes: Mapping[str, int]) -> Ite
             yield _ScoredTurns(
                 run, wanted, values, positive, predicted, run.corpus.dialogue_of[kept]
             )
+
+
+# The analyses of one page read the same runs.
+@lru_cache(maxsize=16)
+def _slots_of(run: Predictions) -> tuple[list[int], Floats]:
+    """Gives the turns with stored choices, and their probabilities, shape (turns, slots, 16)."""
+    stored = enumerate(zip(run.choices, run.answers, strict=False))
+    read = {
+        row: slot_probabilities(choices, answer) for row, (choices, answer) in stored if choices
+    }
+    slots_of = {row: slots for row, slots in read.items() if slots is not None}
+    # Answers with fewer slots than the longest one are filled up with zeros.
+    longest = max(map(len, slots_of.values()), default=0)
+    by_slot = np.zeros((len(slots_of), longest, len(LABELS)))
+    for place, slots in enumerate(slots_of.values()):
+        by_slot[place, : len(slots)] = slots
+    return [*slots_of], by_slot
 
 
 def _best_threshold(found: _ScoredTurns, dev: _ScoredTurns) -> float:

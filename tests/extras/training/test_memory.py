@@ -30,6 +30,12 @@ TREE = TokenTree(ORDER * 0, ORDER - 1, ANSWERS, ANSWERS > 0, 1, 0, TOKENS)
 SIZES = {"hidden_size": 64, "intermediate_size": 192, "num_hidden_layers": 5, "head_dim": 16}
 
 
+@pytest.fixture(autouse=True)
+def without_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns oneDNN off: with some processors its kernels allocate space of their own."""
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
+
+
 def peak(events: Any) -> int:
     """The highest sum of allocations that PyTorch's profiler recorded, above the start."""
     now = highest = 0
