@@ -114,7 +114,7 @@ class Picture:
     """A finished figure: title, SVG, alternative text, caption, and links over its shapes.
 
     A wide figure scrolls sideways on a phone instead of shrinking. ``csv`` has its data, if given,
-    and ``file`` the name of the download.
+    and ``file`` the name of the download. The lines ``on_phone`` replace the drawing on a phone.
     """
 
     title: str
@@ -125,6 +125,7 @@ class Picture:
     csv: str | None
     links: str
     file: str
+    on_phone: Sequence[str]
 
     def _repr_html_(self) -> str:
         # With a size, the browser reserves the space before it has loaded the picture.
@@ -143,10 +144,15 @@ class Picture:
                 f'<div class="cradle-scroll" role="group" aria-label="{html.escape(self.caption)}" '
                 f'tabindex="0">{image}</div>'
             )
+        kind = (
+            "cradle-figure" + " cradle-wide" * self.wide + " cradle-has-list" * bool(self.on_phone)
+        )
+        lines = "".join(f"<li>{html.escape(line)}</li>" for line in self.on_phone)
+        ranked = f'<ol class="cradle-ranked">{lines}</ol>' if lines else ""
         title = f'<p class="cradle-title">{html.escape(self.title)}</p>' if self.title else ""
         downloads = "" if self.csv is None else link_to_csv(self.file, self.caption, self.csv)
         return (
-            f'<figure class="cradle-figure{" cradle-wide" * self.wide}">{title}{image}'
+            f'<figure class="{kind}">{title}{image}{ranked}'
             f"<figcaption>{html.escape(self.caption)}</figcaption></figure>{downloads}"
         )
 
@@ -163,6 +169,7 @@ def show_figure(
     title: str = "",
     alt: str,
     caption: str,
+    on_phone: Sequence[str] = (),
     needs: Need | None = None,
 ) -> Picture | Notice:
     """Puts a drawing on a page, with its title, caption, alternative text and data.
@@ -175,6 +182,7 @@ def show_figure(
         title: What the figure shows: its result, in one sentence.
         alt: Alternative text for readers who can't see the figure: what it shows, and the result.
         caption: One or two sentences.
+        on_phone: Lines that replace a wide drawing on a phone, such as its largest numbers.
         needs: What the figure needs of the page's corpus, such as gold ``labels``: see
             :func:`cradle_lib.corpus.needs.unmet`.
 
@@ -215,7 +223,7 @@ def show_figure(
     finally:
         pyplot.close(figure)
     csv, file = (None, "") if data is None else (to_csv(data), next_file())
-    return Picture(title, svg, alt, caption, wide, csv, links, file)
+    return Picture(title, svg, alt, caption, wide, csv, links, file, on_phone)
 
 
 def _svg(figure: Figure) -> bytes:

@@ -94,6 +94,30 @@ def test_cells_of_a_heat_map_are_one_tab_stop_with_arrow_keys(site: Site, browse
     page.close()
 
 
+@pytest.mark.parametrize("name", ["errors", "agreement", "conventions"])
+def test_a_list_of_the_largest_numbers_replaces_a_heat_map_on_a_phone(
+    site: Site, browser: Browser, name: str
+) -> None:
+    page = browser.new_page(viewport={"width": PHONE[0], "height": PHONE[1]})
+    page.goto(site.url(f"sections/{name}.html"))
+    drawings = page.locator(".cradle-has-list img:visible")
+    lists = page.locator(".cradle-has-list .cradle-ranked:visible")
+    assert lists.count() > 0
+    assert drawings.count() == 0
+    lines = lists.first.locator("li").all_inner_texts()
+    found = [re.search(r"[\d.]+(?= points)|[\d,]+$", line.strip()) for line in lines]
+    numbers = [float(each[0].replace(",", "")) for each in found if each]
+    assert len(numbers) == len(lines)
+    assert len(numbers) > 1
+    assert numbers == sorted(numbers, reverse=True)
+    # No other figure scrolls sideways because it shows a matrix.
+    assert page.locator(".cradle-wide:not(.cradle-has-list) .cradle-map:visible").count() == 0
+    page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
+    assert lists.count() == 0
+    assert drawings.count() > 0
+    page.close()
+
+
 @pytest.mark.parametrize(("size", "theme"), [(WIDE, "light"), (PHONE, "dark")])
 def test_axe_finds_no_violation_in_any_view(
     site: Site, browser: Browser, theme: str, size: tuple[int, int]

@@ -156,6 +156,14 @@ def test_a_wide_figure_scrolls_in_a_focusable_box() -> None:
     assert "cradle-scroll" not in shown(bars())._repr_html_()
 
 
+def test_lines_can_replace_a_drawing_on_a_phone() -> None:
+    picture = show_figure(bars(), alt="a", caption="b", on_phone=["one <2>", "three"])
+    markup = picture._repr_html_()
+    assert '<ol class="cradle-ranked"><li>one &lt;2&gt;</li><li>three</li></ol>' in markup
+    assert '<figure class="cradle-figure cradle-has-list">' in markup
+    assert "cradle-ranked" not in shown(bars())._repr_html_()
+
+
 def test_drawings_do_not_depend_on_the_users_settings() -> None:
     before = {**matplotlib.rcParams}
     first = shown(bars())

@@ -141,8 +141,8 @@ def test_a_local_model_gives_the_shipped_answers_again(path: Path) -> None:
     record, stored = read_journal(path)
     stored = sorted(stored, key=lambda p: (p.dialogue, p.turn))
     groups = [p for p in stored if p.mask], [p for p in stored if not p.mask]
-    sample = [p for group in groups for p in group[:: len(group) // 4 + 1]]
-    assert 4 <= len(sample) <= 8
+    sample = [p for group in groups for p in group[:: len(group) // 2 + 1]]
+    assert 2 <= len(sample) <= 4
     # A fixed size, because rounding depends on the batch, and can change a sampled token.
     options = Options(device="cpu", batch=4)
     engine = make_engine(model_of(record), corpus_of(record), options)
@@ -160,7 +160,10 @@ def test_the_reference_engine_gives_the_shipped_answers_again(name: str) -> None
 
     record, stored = read_journal(FOLDER / f"{name}.jsonl")
     shipped = {prediction.key: prediction for prediction in stored}
-    engine = Reference(load_registry()[name], Options(device="cpu"))
+    # The first tokens are enough, because this engine computes everything again for each.
+    entry = model_of(record).model_dump(exclude_none=True)
+    entry["decoding"] |= {"max_new_tokens": 10}
+    engine = Reference(Model.model_validate(entry), Options(device="cpu"))
     # The first question of a dialogue, and a question with the model's own tags in the history.
     for dialogue, before in ((stored[0].dialogue, 0), (stored[-1].dialogue, 3)):
         own = sorted((p for p in stored if p.dialogue == dialogue), key=lambda p: p.turn)
@@ -169,7 +172,8 @@ def test_the_reference_engine_gives_the_shipped_answers_again(name: str) -> None
         assert prompt is not None
         answer, expected = engine.reply(prompt), shipped[prompt.key]
         # The wave engine stops at the end of the line; later text is not parsed.
-        assert answer.text.startswith(expected.answer)
+        length = min(len(answer.text), len(expected.answer))
+        assert answer.text[:length] == expected.answer[:length] != ""
         assert answer.tokens_in == expected.tokens_in
 
 
