@@ -21,9 +21,9 @@ from .display.published_values import PAPER_SYSTEMS as PAPER_SYSTEMS
 from .display.published_values import paper_models as paper_models
 from .display.published_values import published_frame as published_frame
 from .display.published_values import reference_points as reference_points
+from .display.system_colors import system_colors as system_colors
 from .display.table import show as show
 from .display.theme import show_figure as show_figure
-from .display.theme import system_colors as system_colors
 from .display.theme import theme as theme
 from .published import published_label_counts as published_label_counts
 from .published import published_table as published_table

@@ -50,14 +50,11 @@ def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus
     if corpus == "hub":
         path = paths.RELEASE / f"{split}.parquet"
         if not path.is_file():
-            fetched = any((paths.RELEASE / f"{name}.parquet").is_file() for name in SPLIT_NAMES)
-            raise CorpusError(
-                f"the release was fetched without its {split} split"
-                if fetched
-                else "the release has not been fetched",
-                path=paths.shown(path),
-                hint="Run `cradle data fetch`, which says what the Hub lacks.",
-            )
+            problem = "the release has not been fetched"
+            if any((paths.RELEASE / f"{name}.parquet").is_file() for name in SPLIT_NAMES):
+                problem = f"the release was fetched without its {split} split"
+            hint = "Run `cradle data fetch`, which says what the Hub lacks."
+            raise CorpusError(problem, path=paths.shown(path), hint=hint)
         release = read_release(path, f"hub-{split}")
         # In train and dev, the windows of the three timings overlap.
         return _with_timing(release) if split == "test" else release

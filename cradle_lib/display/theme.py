@@ -94,21 +94,6 @@ def theme() -> Iterator[None]:
         yield
 
 
-@checked
-def system_colors(stored: Sequence[Any], shown: Sequence[Any]) -> dict[str, str]:
-    """Gives each system a colour, which is the same on all pages with the same runs.
-
-    Args:
-        stored: The :class:`.Predictions` of the page, in the order of :func:`.stored_runs`.
-        shown: Those that need a colour, under any name.
-
-    Returns:
-        Colours of the palette by the names in ``shown``. After ten systems colours repeat.
-    """
-    places = {run.files: place for place, run in enumerate(stored)}
-    return {run.record.name: f"C{places[run.files] % len(PALETTE)}" for run in shown}
-
-
 @dataclass(frozen=True)
 class Picture:
     """A finished figure: title, SVG, alternative text, caption, and links over its shapes.
