@@ -37,11 +37,9 @@ def labels(content: str, folder: Path, **options: Any) -> list[str]:
     ("content", "expected"),
     [
         (table("Label", '"Alert: ongoing; self-harm (past)"'), "alert_ongoing; confirm_SH_past"),
-        (table("gold", "confirm_rape_past", "no crisis"), "confirm_RA_past"),
         (table("alert_past,SH past,DV_o", "1,0,x", ",,"), "alert_past; confirm_DV_ongoing"),
         (table("alert_past,labels_count", "yes,1", "no,0"), "alert_past"),
         (table(",".join(LABELS), "True" + ",False" * 15, "False" + ",0" * 15), "alert_ongoing"),
-        (chat(label="Alert past"), "alert_past"),
         (chat(labels=["alert_past", "SH_p"]), "alert_past; confirm_SH_past"),
         (chat(labels=FLAGS), "alert_past"),
         (chat(labels={"crisis": FLAGS}), "alert_past"),
@@ -63,7 +61,6 @@ LOST: dict[str, tuple[str, str | None]] = {
         for part in ("confirm_SH", "si_active", "alert", "DV", "self-harm", "Suicide")
     },
     "a usual name": (table("category", "3"), None),
-    "a number": (table("labels", "3"), None),
     "a vector": (chat(labels=[0, 1, 0]), None),
     "second annotator": (table("labels,second", "alert_past,SH_past"), "labels"),
     "empty labels": (table("labels,code", "none,DV"), None),
@@ -74,9 +71,7 @@ LOST: dict[str, tuple[str, str | None]] = {
     "inner list": (chat(meta=[{"code": "alert past"}]), None),
     "in a remark": (table("remark", "changed from alert_past to none"), None),
     "of the dialogue": (chat({"label": "alert_past"}), None),
-    "tags of the dialogue": (chat({"tags": ["work"]}), None),
     "flags of the dialogue": (chat({"alert_past": 1}), None),
-    "number of the dialogue": (chat({"label": 1}), None),
 }
 
 
@@ -95,7 +90,9 @@ def test_labels_are_not_lost_without_a_decision(name: str, tmp_path: Path) -> No
     [
         table("note", '"She was alert in the past, and asked about the bus."'),
         table("state,labels", "CA,alert_past"),
-        table("topic", "work"),
+        table("topic", "child"),
+        table("topic", "past"),
+        table("topic", "user"),
         table("category", ""),
         chat(score=3, done=True),
     ],

@@ -79,26 +79,16 @@ def test_the_fingerprint_depends_on_texts_labels_and_boundaries() -> None:
     assert len(seen) == 5
 
 
-def test_a_subset_keeps_rows_and_ids() -> None:
-    part = build_corpus(ROWS, "x").subset([1], "part")
-    assert [d.id for d in part] == ["d0001"]
-    assert [t.row for t in part.turns] == [6, 7]
-    assert part.dialogue_of.tolist() == [0]
-
-
 @pytest.mark.parametrize(
     ("row", "change", "expected"),
     [
         (0, (3, "User: a", "none"), "row 0: turn_id is 3, expected 0"),
         (2, (4, "- sleep", "none"), "row 2: turn_id is 4, expected 2 or 0"),
-        (2, (1, "- sleep", "none"), "row 2: turn_id is 1, expected 2 or 0"),
         (2, (-1, "- sleep", "none"), "row 2: turn_id is -1"),
-        (2, (True, "- sleep", "none"), "row 2: turn_id is True"),
         (2, (2, None, "none"), "row 2: text is None"),
         (2, (2, "a", "confirm_SH_oning"), "row 2: unknown label .*confirm_SH_ongoing"),
         (2, (2, "a", 5), "row 2: labels is 5"),
         (2, (2, "Therapist: a", "none"), "row 2: found 'Therapist:', expected 'User:'"),
-        (2, (2, "- sleep TAG: SH_past", "none"), "row 2: the text ends with its labels"),
         (2, (2, "- sleep TAG: none", "none"), "row 2: the text ends with its labels"),
         (4, (4, "Officer: a", "none"), "row 4: found 'Officer:' between two .* of the User"),
         (6, (0, "no speaker", "none"), "row 6: a dialogue starts with 'no speaker'"),
@@ -198,6 +188,7 @@ def test_optional_columns_name_and_describe_the_dialogues() -> None:
     }
     part = corpus.subset([2], "part")
     assert ([d.id for d in part], part.meta["timing"]) == (["c"], ["late"])
+    assert ([t.row for t in part.turns], part.dialogue_of.tolist()) == ([3], [0])
     # The fingerprint is of texts and labels only.
     assert corpus.fingerprint == build_corpus(FOUR, "x").fingerprint
 
@@ -216,14 +207,12 @@ def test_optional_columns_are_read_from_each_format(tmp_path: Path, ending: str)
     [
         ("dialogue_id", 1, "b-2", "row 1: dialogue_id is 'b-2', and 'a' in row 0 of the same"),
         ("dialogue_id", 3, "b-2 ", "row 3: dialogue_id 'b-2' is also the id of an earlier"),
-        ("dialogue_id", 3, "  ", "row 3: dialogue_id is '  ', expected a name"),
         ("dialogue_id", 3, 1.5, "row 3: dialogue_id is 1.5, expected a name"),
         ("dialogue_id", 3, True, "row 3: dialogue_id is True, expected a name"),
         ("dialogue_id", 3, "a<b>", "row 3: .*a name without < >"),
         ("dialogue_id", 3, "x" * 65, "row 3: .*up to 64"),
         ("dialogue_id", 3, "a\nb", "row 3: .*printable"),
         ("dialogue_id", 3, "../a", "row 3: .*letter or digit"),
-        ("scenario", 2, float("nan"), "row 2: scenario is nan, expected a name"),
         ("timing", 1, "", "row 1: timing is '', expected a name.*leave out the column timing"),
     ],
 )
@@ -278,11 +267,10 @@ def test_a_corpus_with_metadata_survives_a_round_trip(
     assert (again.meta, again.turns) == (corpus.meta, corpus.turns)
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_a_lone_surrogate_is_refused_and_nothing_is_written(tmp_path: Path, ending: str) -> None:
+def test_a_lone_surrogate_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
     corpus = build_corpus([(0, "User: a", "none"), (1, "User: \ud800", "none")], "x")
     with pytest.raises(CorpusError, match="row 1: the text has half a character"):
-        write_release(corpus, tmp_path / f"x{ending}")
+        write_release(corpus, tmp_path / "x.csv")
     assert not list(tmp_path.iterdir())
 
 
@@ -291,7 +279,7 @@ def test_a_corpus_without_own_ids_is_written_with_the_releases_columns(tmp_path:
     assert pq.read_schema(tmp_path / "x.parquet").names == list(COLUMNS)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 @pytest.mark.parametrize(
     ("cells", "labelled"),
     [
@@ -314,10 +302,8 @@ def test_dialogues_with_empty_label_cells_are_labelled_if_the_file_never_says_no
     assert [turn.mask for turn in corpus.turns] == [turn.mask for turn in told.turns]
     assert (corpus.fingerprint == told.fingerprint) == all(labelled)
     assert corpus.texts_fingerprint == told.texts_fingerprint
-    if ending in ("csv", "parquet"):
-        write_release(corpus, tmp_path / f"again.{ending}")
-        again = load_corpus(tmp_path / f"again.{ending}")
-        assert again.fingerprint == corpus.fingerprint
+    write_release(corpus, tmp_path / f"again.{ending}")
+    assert load_corpus(tmp_path / f"again.{ending}").fingerprint == corpus.fingerprint
 
 
 def test_the_number_of_comparisons_of_ids_grows_with_the_number_of_dialogues() -> None:

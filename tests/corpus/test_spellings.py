@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cradle_lib.corpus.spellings import parse, resembles, spelled
+from cradle_lib.corpus.spellings import parse, spelled
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import LABELS, format_mask
 
@@ -13,9 +13,7 @@ from cradle_lib.labels import LABELS, format_mask
     ("cell", "expected"),
     [
         ("Alert: ongoing", "alert_ongoing"),
-        ("ALERT - PAST", "alert_past"),
         ("alertOngoing", "alert_ongoing"),
-        ("Ongoing alert", "alert_ongoing"),
         ("Confirm SI passive: ongoing", "confirm_SI_passive_ongoing"),
         ("SH_p", "confirm_SH_past"),
         ("self-harm (past)\nDV: ongoing", "confirm_SH_past; confirm_DV_ongoing"),
@@ -29,7 +27,6 @@ from cradle_lib.labels import LABELS, format_mask
         # Incomplete, negated or unknown labels are never guessed.
         ("confirm_SH", None),
         ("SI past", None),
-        ("alert", None),
         ("no self-harm past", None),
         ("confirm_no_crisis", None),
         ("alert_ongoing; joy", None),
@@ -48,17 +45,3 @@ def test_every_label_is_its_own_spelling_without_confirm_and_with_a_short_state(
     for label in LABELS:
         short = label.removeprefix("confirm_").replace("ongoing", "o").replace("past", "p")
         assert [spelled(label), spelled(short)] == [label, label]
-
-
-@pytest.mark.parametrize(
-    "name", ["confirm_SH", "si_active", "Alert", "DV", "suicide", "rape, past"]
-)
-def test_a_part_of_a_label_resembles_one(name: str) -> None:
-    assert resembles(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["", "active", "past", "child", "user", "I feel alert in the past"]
-)
-def test_other_texts_do_not(name: str) -> None:
-    assert not resembles(name)

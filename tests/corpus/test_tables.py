@@ -28,7 +28,7 @@ ABOUT = [("a-1", "S2", "early")] * 2 + [("b 2", "S1", "late")] * 2
 HEAD = b"turn_id,text,labels\n"
 
 
-def as_csv(order: tuple[str, ...], end: str = "\n") -> bytes:
+def as_csv(order: tuple[str, ...], end: str) -> bytes:
     records = [
         dict(zip((*COLUMNS, "dialogue_id", "scenario", "timing"), (*row, *about), strict=True))
         for row, about in zip(ROWS, ABOUT, strict=True)
@@ -45,10 +45,8 @@ def in_all_formats() -> dict[str, bytes]:
     parquet = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(records), parquet)
     return {
-        "windows.csv": as_csv(COLUMNS, "\r\n"),
-        "text-last.csv": as_csv(("labels", "turn_id", "text")),
-        "about.csv": as_csv(("dialogue_id", *COLUMNS, "scenario", "timing")),
-        "bom.csv": b"\xef\xbb\xbf" + as_csv(COLUMNS),
+        "windows.csv": b"\xef\xbb\xbf" + as_csv(("labels", "turn_id", "text"), "\r\n"),
+        "about.csv": as_csv(("dialogue_id", *COLUMNS, "scenario", "timing"), "\n"),
         "records.json": json.dumps(records).encode(),
         "lines.jsonl": "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in records).encode(),
         "table.parquet": parquet.getvalue(),
@@ -97,12 +95,8 @@ def test_a_truncated_file_is_refused_or_gives_complete_rows_only(tmp_path: Path,
     ("rows", "expected"),
     [
         # An unquoted comma in the text would shift the fields and lose a label.
-        (
-            b"0,User: well,alert_ongoing,confirm_SH_ongoing\n",
-            "row 0: the row has 4 fields, expected 3",
-        ),
-        (b"0,User: a,none\n\n1,User: b\n", "row 1: the row has 2 fields, expected 3"),
-        (b'0,"User: a\nb",none\n1,"User: c\nd"\n', "row 1: the row has 2 fields"),
+        (b"0,User: a,b,confirm_SH_ongoing\n", "row 0: the row has 4 fields, expected 3"),
+        (b'0,"User: a\nb",none\n\n1,User: b\n', "row 1: the row has 2 fields, expected 3"),
         (b'0,User: a,none\n1,"User: b,none\n', "unexpected end of data.* in line 3"),
         (b'0,"User: a" b,none\n', "expected after.* in line 2"),
         (b"0,User: a,none\r1", "row 1: the row has 1 fields.*cut off"),
@@ -177,7 +171,7 @@ def test_damaged_files_are_refused_in_one_line(tmp_path: Path) -> None:
         "cut.parquet": ("not a complete parquet", expected_corpus[: len(expected_corpus) // 2]),
         "columns.csv": ("column labels is missing; found turn_id, text", b"turn_id,text\n0,a\n"),
         "x.json": ("not JSON .* line 1 column 4", b"[1,"),
-        "x.jsonl": (r"row 1: not JSON that can be read \(Expecting ':'", line + b'{"turn_id"\n'),
+        "x.jsonl": (r"row 1: not JSON .*\(Expecting ':'.*cut off", line + b'{"turn_id"\n'),
         "list.jsonl": ("expected an object", b"[1]\n"),
         "deep.json": (r"not JSON that can be read \(nested", b"[" * 200_000),
         "digits.csv": ("row 0: turn_id is '9999", HEAD + b"9" * 400 + b",User: a,none\n"),
