@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import krippendorff
@@ -20,7 +21,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from sklearn.metrics import cohen_kappa_score, f1_score, jaccard_score
 from statsmodels.stats.proportion import proportion_confint
 
-from cradle_lib.annotation.agreement import ALL_LABELS, MEASURES, agreement
+from cradle_lib.annotation.agreement import ALL_LABELS, MEASURES, agreement, agreement_frame
 from cradle_lib.annotation.pairs import UNITS, Pair, Units, masi, pairs, tally
 from cradle_lib.annotation.table import Annotations
 from cradle_lib.errors import CorpusError
@@ -71,16 +72,6 @@ def test_ac1_of_gwets_example_in_which_kappa_is_negative() -> None:
     assert found["kappa"].value == pytest.approx(-0.00128 / 0.05472)
     assert found["ac1"].value == pytest.approx(0.889568 / 0.945568)
     assert found["pabak"].value == pytest.approx(2 * 118 / 125 - 1)
-
-
-def test_alpha_of_krippendorffs_example_of_two_observers() -> None:
-    # Krippendorff (2011), section A: alpha = 1 - 19 * 4 / (14 * 6) = 8/84.
-    one = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0]
-    other = [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
-    found = measured(pair([(one, other)]))
-    assert found[FIRST]["alpha"].value == pytest.approx(8 / 84)
-    assert found[ALL_LABELS]["alpha"].value == pytest.approx(8 / 84)
-    assert found[ALL_LABELS]["alpha_masi"].value == pytest.approx(8 / 84)
 
 
 sets = st.integers(0, 2**16 - 1).map(lambda bits: bits & random.Random(bits).getrandbits(16))
@@ -221,6 +212,20 @@ def test_pairs_are_selected_by_team_and_round_without_adjudicators() -> None:
     kept = [e for e in study.entries if (e.dialogue, e.annotator) != ("d0003", "D")]
     with pytest.raises(CorpusError, match="dialogue d0003: labelled by 1 annotators"):
         pairs(Annotations.of(study.corpus, kept))
+
+
+def test_rounds_are_separate_or_pooled() -> None:
+    study = hand_study()
+    entries = [replace(e, round=2 if e.dialogue == "d0001" else 1) for e in study.entries]
+    later = Annotations.of(study.corpus, entries)
+    apart = agreement_frame(later, draws=0)
+    found = apart[["team", "round"]].drop_duplicates().to_numpy().tolist()
+    assert found == [["1", 1], ["1", 2], ["2", 1]]
+    together = agreement_frame(later, by_round=False, units=["all"], draws=0)
+    assert together["round"].isna().all()
+    exact = "team == '1' and label == 'all labels' and measure == 'exact_match'"
+    assert together.query(exact)["value"].item() == pytest.approx(7 / 8)
+    assert together[["low", "high"]].isna().all(axis=None)
 
 
 def test_jaccard_and_f1_of_a_label_have_wilson_intervals() -> None:

@@ -25,12 +25,6 @@ DIALOGUE = Dialogue(
 )
 
 
-def warned(*masks: int) -> list[tuple[str, int]]:
-    entry = Annotation("d0000", "A", "1", 1, "annotator", masks)
-    found = protocol_warnings(Annotations.of(Corpus("c", (DIALOGUE,)), [entry]))
-    return [(row.kind, row.turn) for row in found.itertuples()]
-
-
 @pytest.mark.parametrize(
     ("masks", "found"),
     [
@@ -47,4 +41,11 @@ def warned(*masks: int) -> list[tuple[str, int]]:
     ],
 )
 def test_departures_from_the_protocol(masks: tuple[int, ...], found: list[tuple[str, int]]) -> None:
-    assert warned(*masks) == found
+    entries = [
+        Annotation("d0000", "A", "1", 1, "annotator", (0, 0, 0, 0, 0)),
+        Annotation("d0000", "B", "1", 1, "annotator", masks),
+    ]
+    frame = protocol_warnings(Annotations.of(Corpus("c", (DIALOGUE,)), entries))
+    assert [*zip(frame["kind"], frame["turn"], strict=True)] == found
+    assert {*zip(frame["dialogue"], frame["annotator"], strict=True)} <= {("d0000", "B")}
+    assert [*frame["annotator"].cat.categories] == ["A", "B"]

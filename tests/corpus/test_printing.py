@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from IPython.core.formatters import DisplayFormatter
 
-from cradle_lib.corpus import Corpus
 from cradle_lib.corpus.release import build_corpus
 from cradle_lib.detection import (
     Answer,
     Model,
     Outcome,
     Prediction,
-    Predictions,
     Session,
     load_predictions,
 )
@@ -24,21 +21,11 @@ from cradle_lib.prompts import load_template
 SECRET = "nobody may read this"
 
 
-@pytest.fixture
-def private() -> Corpus:
+def test_objects_are_printed_without_dialogue_text(tmp_path: Path) -> None:
     rows = [(0, f"User: {SECRET}", "none"), (1, SECRET, "alert_past"), (2, "Listener: x", "none")]
-    return build_corpus(rows, "mine")
-
-
-@pytest.fixture
-def predictions(private: Corpus, tmp_path: Path) -> Predictions:
+    private = build_corpus(rows, "mine")
     model = Model(id="always-none", name="Always none", group="baseline", engine="always-none")
-    return load_predictions(run(model, private, out=tmp_path), private)
-
-
-def test_objects_are_printed_without_dialogue_text(
-    private: Corpus, predictions: Predictions
-) -> None:
+    predictions = load_predictions(run(model, private, out=tmp_path), private)
     (dialogue,) = private
     session = Session(dialogue, load_template("turn"))
     prompt = session.prompt

@@ -43,10 +43,6 @@ def build(dialogues: Sequence[Sequence[Row]]) -> Corpus:
     return Corpus("tiny", tuple(Dialogue(i, rows) for i, rows in enumerate(turns)))
 
 
-def user(*masks: int) -> list[Row]:
-    return [("User", False, mask) for mask in masks]
-
-
 def values(corpus: Corpus) -> dict[str, float]:
     frame = corpus_statistics(corpus)
     assert set(frame["corpus"]) == {corpus.name}
@@ -129,7 +125,8 @@ def test_the_shipped_corpus_has_the_published_statistics() -> None:
 
 
 def test_scenarios_and_timings_are_listed_if_they_are_known() -> None:
-    corpus = build([user(0), user(0, AO), user(SHO)])
+    masks = [[0], [0, AO], [SHO]]
+    corpus = build([[("User", False, mask) for mask in turns] for turns in masks])
     for unknown in (dialogue_frame(corpus), label_frame(corpus)):
         assert unknown[["scenario", "timing"]].isna().all(axis=None)
     meta = {"scenario": ["S7", "School", "S1"], "timing": ["late", "mid", "first week"]}

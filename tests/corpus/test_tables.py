@@ -137,19 +137,9 @@ def test_a_json_row_without_labels_is_refused(tmp_path: Path) -> None:
         read_release(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "cells"),
-    [
-        (pa.large_string(), pa.array(["none", "alert_past"], pa.large_string())),
-        (pa.string(), pa.array([[], ["alert_past"]], pa.list_(pa.string()))),
-        (pa.string(), pa.array(["none", "alert_past"]).dictionary_encode()),
-    ],
-    ids=["large", "lists", "dictionary"],
-)
-def test_parquet_files_may_use_several_types_for_texts_and_labels(
-    tmp_path: Path, text: pa.DataType, cells: pa.Array
-) -> None:
-    texts = pa.array(["User: Hi.", "User: Well."], text)
+def test_parquet_files_may_use_other_types_for_texts_and_labels(tmp_path: Path) -> None:
+    texts = pa.array(["User: Hi.", "User: Well."], pa.large_string()).dictionary_encode()
+    cells = pa.array([[], ["alert_past"]], pa.list_(pa.string()))
     columns = {"turn_id": pa.array([0, 1]), "text": texts, "labels": cells}
     pq.write_table(pa.table(columns), tmp_path / "c.parquet")
     corpus = read_release(tmp_path / "c.parquet")

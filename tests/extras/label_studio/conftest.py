@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cradle_extras.label_studio.exports import SHIPPED
+from cradle_extras.label_studio.exports import SHIPPED, read_exports
 from cradle_extras.label_studio.study import Study
 from cradle_lib.annotation.load import load_annotations
 from cradle_lib.annotation.table import Annotations
@@ -18,6 +19,8 @@ from cradle_lib.corpus import Corpus, load_corpus
 
 #: Tasks with their annotations, by the name of the exported project.
 Exports = dict[str, list[dict[str, Any]]]
+#: The annotations, and what was left out or is doubtful with its number.
+Read = tuple[Annotations, Counter[str]]
 
 
 @pytest.fixture(scope="session")
@@ -69,3 +72,16 @@ def written(tmp_path: Path) -> Callable[[Exports], list[Path]]:
         return paths
 
     return write
+
+
+@pytest.fixture
+def read(
+    exports: Exports, written: Callable[[Exports], list[Path]], study: Study, corpus: Corpus
+) -> Callable[[], Read]:
+    """A function that reads the exports, as the test has changed them, and counts what it notes."""
+
+    def read_changed() -> Read:
+        notes: Counter[str] = Counter()
+        return read_exports(written(exports), study, corpus, notes), +notes
+
+    return read_changed
