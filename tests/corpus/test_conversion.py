@@ -97,12 +97,6 @@ def transcript(
     )
 
 
-FLAT = [
-    {"chat_id": d, "author": s.upper(), "body": t}
-    for d, turns in enumerate(TURNS)
-    for s, t in turns
-]
-
 # name of the file: content, options.
 CONVERTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
     "chat.jsonl": (lines(chats()), {}),
@@ -160,7 +154,7 @@ def test_a_usual_form_is_converted(name: str, tmp_path: Path) -> None:
 
 def test_parquet_files_are_converted(tmp_path: Path) -> None:
     path = tmp_path / "chat.parquet"
-    pd.DataFrame(FLAT).to_parquet(path)
+    pd.DataFrame(chats()).to_parquet(path)
     assert said(convert(path).corpus) == TURNS
 
 

@@ -171,10 +171,6 @@ def test_long_texts_are_written_and_read_again(tmp_path: Path) -> None:
 
 POSTS = [("p1", "User: a quote", "alert_past"), ("p2", "Hello.\n\nAgain", "none")]
 SINGLE: dict[str, tuple[str, dict[str, Any]]] = {
-    "posts.csv": (
-        pd.DataFrame(POSTS, columns=["id", "body", "labels"]).to_csv(index=False),
-        {},
-    ),
     "posts.jsonl": (
         "\n".join(json.dumps({"id": i, "title": "t", "text": t, "label": m}) for i, t, m in POSTS),
         {},

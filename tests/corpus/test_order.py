@@ -23,11 +23,6 @@ def table(column: str, *cells: tuple[int, str]) -> str:
     return f"{HEAD}{column}\n{rows}"
 
 
-def messages(*fields: dict[str, Any]) -> str:
-    said = [{"role": "user", "content": str(n), **each} for n, each in enumerate(fields, 1)]
-    return json.dumps({"id": "s", "messages": said})
-
-
 def texts(content: str, folder: Path, **options: Any) -> list[str]:
     path = folder / ("x.jsonl" if content.startswith("{") else "x.csv")
     path.write_text(content)
@@ -124,7 +119,7 @@ UNCLEAR: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"order": "reversed"},
     ),
     "replies within a message": (
-        messages({"replies": [{"role": "user", "content": "a"}]}),
+        '{"messages": [{"role": "user", "content": "1", "replies": [{"from": "a", "text": "b"}]}]}',
         "replies has further messages",
         {},
     ),

@@ -105,19 +105,6 @@ def test_invalid_rows_are_refused(row: int, change: tuple[Any, Any, Any], expect
 
 
 @pytest.mark.parametrize(
-    ("cell", "expected"),
-    [
-        (None, "none"),
-        (float("nan"), "none"),
-        (["alert_past", "confirm_CA_past"], "alert_past; confirm_CA_past"),
-    ],
-)
-def test_labels_may_be_missing_or_a_list(cell: object, expected: str) -> None:
-    corpus = build_corpus([(0, "User: a", cell)], "x")
-    assert labels.format_mask(corpus.turns[0].mask) == expected
-
-
-@pytest.mark.parametrize(
     "start",
     ["user:", "  LISTENER:", "User\uff1a", "\u200bUser:", "\u2067User\u2069:", "User\u00a0:"],
 )

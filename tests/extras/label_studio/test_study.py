@@ -51,17 +51,15 @@ def test_a_study_is_balanced_and_adjudicated_by_the_other_team() -> None:
 
 
 @pytest.mark.parametrize(
-    ("teams", "rounds", "message"),
+    ("teams", "message"),
     [
-        ({"1": ("A", "B")}, 1, "two or more teams"),
-        ({"1": ("A", "B"), "2": ("B", "C")}, 1, "B, B: teams and senior must be different"),
-        ({"1": ("A", ""), "2": ("C", "D")}, 1, "names are not empty"),
+        ({"1": ("A", "B")}, "two or more teams"),
+        ({"1": ("A", "B"), "2": ("B", "C")}, "B, B: teams and senior must be different"),
+        ({"1": ("A", ""), "2": ("C", "D")}, "names are not empty"),
         # Names that give the same file name, on some systems regardless of case.
-        ({"1": ("A.x", "B"), "2": ("C", "A x")}, 1, "A.x, A x: teams"),
+        ({"1": ("A.x", "B"), "2": ("C", "A x")}, "A.x, A x: teams"),
     ],
 )
-def test_invalid_studies_are_refused(
-    teams: dict[str, tuple[str, ...]], rounds: int, message: str
-) -> None:
+def test_invalid_studies_are_refused(teams: dict[str, tuple[str, ...]], message: str) -> None:
     with pytest.raises(CorpusError, match=message):
-        plan_study(corpus_of(1), teams, rounds=rounds, senior="S")
+        plan_study(corpus_of(1), teams, rounds=1, senior="S")
