@@ -203,7 +203,6 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
         "found text, message.*--text",
         {"text": "message"},
     ),
-    "no-text.csv": ("dialogue_id,speaker,a\n1,user,b\n", "found .*, a. .*--text", {"text": "a"}),
     "no-speaker.csv": (
         "dialogue_id,text,a\n1,b,user\n",
         "names the speaker; found dialogue_id, text, a.*--speaker",

@@ -14,7 +14,6 @@ from cradle_lib.labels import LABELS, format_mask
     [
         ("Alert: ongoing", "alert_ongoing"),
         ("alertOngoing", "alert_ongoing"),
-        ("Confirm SI passive: ongoing", "confirm_SI_passive_ongoing"),
         ("SH_p", "confirm_SH_past"),
         ("self-harm (past)\nDV: ongoing", "confirm_SH_past; confirm_DV_ongoing"),
         ("confirm_suicideideation_active_past", "confirm_SI_active_past"),
@@ -28,7 +27,6 @@ from cradle_lib.labels import LABELS, format_mask
         ("confirm_SH", None),
         ("SI past", None),
         ("no self-harm past", None),
-        ("confirm_no_crisis", None),
         ("alert_ongoing; joy", None),
         ("alert_ongoing_past", None),
     ],
