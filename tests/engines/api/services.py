@@ -20,6 +20,7 @@ from cradle_engines.api.dispatch import RetryPolicy
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Outcome, Prediction, Session, make_engine
 from cradle_lib.detection.models.model import Decoding
+from cradle_lib.errors import EngineError
 from cradle_lib.prompts import parse_template
 
 from ...detection.dialogues import make_corpus
@@ -128,11 +129,6 @@ class FakeService:
         self.call_times: list[float] = []
         monkeypatch.setattr(service_client.asyncio, "run", self._run)  # type: ignore[attr-defined]
 
-    def ask(self, corpus: Corpus, made: list[Prediction], **options: Any) -> None:
-        """Asks the OpenAI engine, with its own retry policy, about all turns of a corpus."""
-        remote = make_remote(make_model("openai", NOWHERE), None, **options)
-        self.run_engine(remote, sessions(corpus), made.append)
-
     def run_engine(
         self, engine: Remote, sessions: Iterable[Session], emit: Callable[[Prediction], None]
     ) -> None:
@@ -176,6 +172,57 @@ class FakeService:
                 return runner.run(main)
             finally:
                 self.seconds = runner.get_loop().time()
+
+
+class ServiceRun:
+    """A run with a fake service: its predictions, its error, and its notices with their times.
+
+    Args:
+        monkeypatch: Replaces the event loop.
+        handler: Gives the handler of a call from the service, which has recorded its time.
+        policy: Retry policy; by default that of the engine.
+        dialogues: Number of dialogues.
+        turns: Number of turns of each.
+        options: Options of the run.
+    """
+
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        handler: Callable[[FakeService], Handler],
+        policy: RetryPolicy | None = None,
+        dialogues: int = 6,
+        turns: int = 4,
+        **options: Any,
+    ) -> None:
+        self.made: list[Prediction] = []
+        self.notices: list[tuple[float, str]] = []
+        self.error = ""
+        self._handler = handler
+        self.service = FakeService(monkeypatch, self._answer)
+        engine = make_remote(make_model("openai", NOWHERE), policy, notice=self._notice, **options)
+        try:
+            self.service.run_engine(
+                engine, sessions(long_corpus(dialogues, turns)), self.made.append
+            )
+        except EngineError as error:
+            self.error = str(error)
+
+    async def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        return await self._handler(self.service)(request)
+
+    def _notice(self, sentence: str) -> None:
+        self.notices.append((asyncio.get_running_loop().time(), sentence))
+
+
+def after(seconds: float, reply: Reply | None = None) -> Handler:
+    """Makes a handler that replies after some seconds; by default with a good answer."""
+
+    async def handler(request: httpx2.Request) -> httpx2.Response:
+        await asyncio.sleep(seconds)
+        return response(reply or chat())
+
+    return handler
 
 
 def response(reply: Reply) -> httpx2.Response:

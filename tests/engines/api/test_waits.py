@@ -5,25 +5,21 @@ The forms of errors are those of public reports about the services.
 
 from __future__ import annotations
 
-import asyncio
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from cradle_engines.api.dispatch import RetryPolicy
-from cradle_engines.api.replies import fields_of
-from cradle_engines.api.waits import requested_wait
+from cradle_engines.api.faults import fault_of_status
 from cradle_lib.cli.options import split_settings
-from cradle_lib.detection import Options, Outcome, Prediction, read_journal
-from cradle_lib.detection.runs.run import run
-from cradle_lib.errors import ArgumentError, EngineError
+from cradle_lib.detection import Outcome
+from cradle_lib.errors import ArgumentError
 
 from ...cli.in_process import invoke
-from .fault_server import FaultServer, Reply, as_json, chat, error
-from .services import FakeService, ask, long_corpus, make_model, response
+from .fault_server import FaultServer, Reply, as_json, error
+from .services import FakeService, Handler, ServiceRun, after
 
 pytestmark = pytest.mark.usefixtures("api")
 
@@ -60,7 +56,7 @@ HINTS: list[tuple[dict[str, str], Any, float | None]] = [
 def test_the_longest_wait_that_is_named_is_read(
     headers: dict[str, str], body: Any, seconds: float | None
 ) -> None:
-    assert requested_wait(headers, fields_of(body)) == pytest.approx(seconds)
+    assert fault_of_status(429, headers, body).wait == pytest.approx(seconds)
 
 
 BUSY: list[Reply] = [
@@ -78,34 +74,26 @@ BUSY: list[Reply] = [
 ]
 
 
-class Limited:
-    """A run over one dialogue, with a service that replies with an error for some seconds."""
+def limited_run(
+    monkeypatch: pytest.MonkeyPatch, busy: Reply, seconds: float, **options: Any
+) -> ServiceRun:
+    """Runs over one dialogue, with a service that replies with an error for some seconds."""
 
-    def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, busy: Reply, seconds: float, **options: Any
-    ) -> None:
-        self.made: list[Prediction] = []
-        self.error = ""
+    def handler(service: FakeService) -> Handler:
+        return after(0.0, busy if service.call_times[-1] < seconds else None)
 
-        async def handler(request: httpx2.Request) -> httpx2.Response:
-            return response(busy if self.service.call_times[-1] < seconds else chat())
-
-        self.service = FakeService(monkeypatch, handler)
-        try:
-            self.service.ask(long_corpus(1, 4), self.made, **options)
-        except EngineError as found:
-            self.error = str(found)
+    return ServiceRun(monkeypatch, handler, dialogues=1, **options)
 
 
 @pytest.mark.parametrize("busy", BUSY)
 def test_a_rate_limit_or_an_overload_delays_a_run_and_fails_nothing(
     busy: Reply, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limited = Limited(monkeypatch, busy, 200)
+    limited = limited_run(monkeypatch, busy, 200)
     assert [one.outcome for one in limited.made] == [Outcome.OK] * 4
     # Waits of 1, 2, 4, 8, 16, 32 and then 60 s.
     assert limited.service.call_times[:8] == [0, 1, 3, 7, 15, 31, 63, 123]
-    limited = Limited(monkeypatch, busy, 1e9)
+    limited = limited_run(monkeypatch, busy, 1e9)
     assert limited.made == []
     assert limited.service.seconds == 300
     assert limited.error.startswith("Tested: no answer from 127.0.0.1:9 for 300 s (HTTP ")
@@ -116,40 +104,27 @@ def test_a_rate_limit_or_an_overload_delays_a_run_and_fails_nothing(
     assert "\n" not in limited.error
 
 
-@pytest.mark.parametrize(("headers", "body"), [hint[:2] for hint in HINTS if hint[2] == 40])
-def test_no_call_begins_before_the_named_wait_ends(
-    headers: dict[str, str], body: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limited = Limited(monkeypatch, as_json(body or {}, 429, **headers), 40)
-    assert [one.outcome for one in limited.made] == [Outcome.OK] * 4
-    assert limited.service.call_times[:2] == [0, 40]
-
-
 def test_the_longest_wait_of_parallel_calls_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def handler(request: httpx2.Request) -> httpx2.Response:
+    def handler(service: FakeService) -> Handler:
         number = len(service.call_times)
         waits = {2: "1", 3: "40"}
         if number not in waits:
-            return response(chat())
-        await asyncio.sleep(number / 2)
-        return response(error(429, headers={"retry-after": waits[number]}))
+            return after(0.0)
+        return after(number / 2, error(429, headers={"retry-after": waits[number]}))
 
-    service = FakeService(monkeypatch, handler)
-    made: list[Prediction] = []
-    service.ask(long_corpus(3, 1), made)
-    assert [one.outcome for one in made] == [Outcome.OK] * 3
-    assert service.call_times == [0, 0, 0, 41.5, 41.5]
+    run = ServiceRun(monkeypatch, handler, dialogues=3, turns=1)
+    assert [one.outcome for one in run.made] == [Outcome.OK] * 3
+    assert run.service.call_times == [0, 0, 0, 41.5, 41.5]
 
 
 def test_deadline_and_silence_are_those_of_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Limited(monkeypatch, error(429), 1e9, silence=1000.0).service.seconds == 1000
-    assert Limited(monkeypatch, error(429), 1e9, silence=5.0).service.seconds == 5
-    # A longer wait than that is not begun.
-    limited = Limited(monkeypatch, error(429, headers={"retry-after": "90"}), 1e9, silence=60.0)
-    assert (limited.service.seconds, len(limited.service.call_times)) == (0, 1)
-    assert (
-        "does not answer (HTTP 429: it broke; it asks to wait 90 s). Go on later" in limited.error
-    )
+    assert limited_run(monkeypatch, error(429), 1e9, silence=1000.0).service.seconds == 1000
+    assert limited_run(monkeypatch, error(429), 1e9, silence=5.0).service.seconds == 5
+    # A wait that would end after that is not begun.
+    limited = limited_run(monkeypatch, error(500, headers={"retry-after": "25"}), 1e9, silence=60.0)
+    assert limited.service.call_times == [0, 25, 50]
+    assert (limited.service.seconds, limited.made) == (50, [])
+    assert "does not answer (HTTP 500: it broke; it asks to wait 25 s)" in limited.error
     assert RetryPolicy.of(400.0) == RetryPolicy(deadline=400.0, silence=1000.0)
     assert RetryPolicy.of(400.0, 50.0) == RetryPolicy(deadline=400.0, silence=50.0)
     assert RetryPolicy.of() == RetryPolicy()
@@ -168,23 +143,3 @@ def test_the_command_line_sets_deadline_and_silence(service: FaultServer, tmp_pa
     for value in ("0", "-1", "soon", ".inf", "true"):
         with pytest.raises(ArgumentError, match=r"^silence is .*between 0.001 and 86400\.$"):
             split_settings([f"silence={value}"])
-
-
-def test_a_limited_run_keeps_its_answers_and_goes_on(service: FaultServer, tmp_path: Path) -> None:
-    limited, wait = True, error(429, headers={"retry-after": "1000"})
-    name = service.add(lambda n: wait if limited and n >= 2 else chat())
-    model, corpus = make_model("openai", f"{service.url}/{name}"), long_corpus(2, 2)
-    with pytest.raises(EngineError, match=r"HTTP 429.*answers so far are kept"):
-        run(model, corpus, out=tmp_path, options=Options(concurrency=1))
-    limited, calls = False, service.calls[name]
-    path = run(model, corpus, out=tmp_path)
-    assert [one.outcome for one in read_journal(path)[1]] == [Outcome.OK] * 4
-    assert service.calls[name] == calls + 2
-
-
-def test_a_prompt_that_exceeds_a_rate_limit_by_itself_fails(service: FaultServer) -> None:
-    text = "Request too large for m on tokens per min (TPM): Limit 10, Requested 20."
-    for status in (413, 429):
-        reply = error(status, message=text, type="tokens", code="rate_limit_exceeded")
-        name = service.add(lambda n, reply=reply: reply)
-        assert ask(make_model("openai", f"{service.url}/{name}")).outcome == Outcome.FAILED
