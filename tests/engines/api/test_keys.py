@@ -53,7 +53,6 @@ def test_a_key_in_the_environment_has_priority_over_dotenv(
         (b"OTHER=1\n", r"TEST_KEY is not set, here or in a file \.env\. Get a key at https://serv"),
         ('TEST_KEY="sk-ключ"\n'.encode(), "TEST_KEY contains a character that keys never have"),
         (b'TEST_KEY="sk-one\\nsk-two"\n', "TEST_KEY contains a character that keys never have"),
-        (b'TEST_KEY="sk one"\n', "TEST_KEY contains a character that keys never have"),
         (b"TEST_KEY=sk-\xff\n", r"\.env is not UTF-8"),
     ],
 )
@@ -72,7 +71,6 @@ def test_a_missing_or_invalid_key_is_reported_without_showing_it(
     [
         "http://me:{}@127.0.0.1:9/v1",
         "http://127.0.0.1:9/v1?x={}",
-        "https://api.example.com/v1#{}",
         "https://api.example.com/{}/v1",
         "https://api.example.com/v1;api_key={}",
     ],

@@ -13,7 +13,7 @@ from cradle_engines.api.dispatch import RetryPolicy
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Outcome, Prediction, Progress, read_journal
 from cradle_lib.detection.models.model import Prices
-from cradle_lib.detection.runs.costs import Budget, Usage, prompt_sizes, total_usage, usage_of
+from cradle_lib.detection.runs.costs import Budget, Usage, prompt_sizes, total_usage
 from cradle_lib.detection.runs.journal import read_answers
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError
@@ -49,15 +49,6 @@ def test_each_kind_of_token_has_its_own_price_or_that_of_input() -> None:
     assert usage.cost(Prices.model_validate(PRICES)) == pytest.approx(0.0144)
     prices = Prices.model_validate(PRICES | {"cached": None, "written": None})
     assert usage.cost(prices) == pytest.approx((11_000 * 3 + 1500) / 1e6)
-
-
-def test_cached_and_written_tokens_are_part_of_the_prompts() -> None:
-    full = answered(tokens_in=100, tokens_cached=60, tokens_written=30, tokens_out=5)
-    assert usage_of(full) == Usage(fresh=10, cached=60, written=30, output=5)
-    assert usage_of(answered(tokens_in=100, tokens_out=5)) == Usage(fresh=100, output=5)
-    assert usage_of(answered()) is None
-    assert total_usage([full, answered(), full]) == (Usage(20, 120, 60, 10), 2)
-    assert total_usage([]) == (Usage(), 0)
 
 
 def test_a_budget_reserves_the_cost_of_calls_in_flight() -> None:
@@ -162,15 +153,13 @@ def test_a_limit_holds_for_invalid_usage(usage: Any, service: FaultServer, tmp_p
     assert service.calls[name] == calls
 
 
-@pytest.fixture
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_calls_that_may_be_charged_are_counted(
+    service: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     policy = RetryPolicy(attempts=6, deadline=20.0, base=0.0, failures=99)
     monkeypatch.setattr(RetryPolicy, "of", classmethod(lambda *_: policy))
-
-
-@pytest.mark.usefixtures("no_waiting")
-def test_failed_calls_that_may_be_charged_are_counted(service: FaultServer, tmp_path: Path) -> None:
-    corpus, options = long_corpus(10, 1), Options(concurrency=1)
+    corpus, seen = long_corpus(10, 1), list[Progress]()
+    options = Options(concurrency=1, progress=seen.append)
     down = service.add(lambda n: error(500))
     busy = service.add(lambda n: error(429) if n < 8 else chat())
     model = make_model(f"{service.url}/{down}")
@@ -183,24 +172,11 @@ def test_failed_calls_that_may_be_charged_are_counted(service: FaultServer, tmp_
     # Each call is recorded as a failure of the same question.
     assert [a.outcome for a in read_answers(path)[1]] == [Outcome.FAILED] * 4
     assert len({a.key for a in read_answers(path)[1]}) == len(read_journal(path)[1]) == 1
+    # They do not count as progress.
+    assert {p.done for p in seen} == {0}
     # Rate-limited calls cost nothing.
     model = make_model(f"{service.url}/{busy}", id="busy")
     path = run(
         model, corpus.subset([0], "one"), out=tmp_path, options=replace(options, max_cost=limit)
     )
     assert (service.calls[busy], len(read_answers(path)[1])) == (9, 1)
-
-
-@pytest.mark.usefixtures("no_waiting")
-def test_an_answer_may_follow_failed_calls(service: FaultServer, tmp_path: Path) -> None:
-    corpus, seen = long_corpus(3, 3), list[Progress]()
-    name = service.add(lambda n: error(500) if n % 3 else chat())
-    model, options = make_model(f"{service.url}/{name}"), Options(concurrency=1)
-    path = run(
-        model, corpus, out=tmp_path, options=replace(options, max_cost=1.0, progress=seen.append)
-    )
-    run(model, corpus, out=tmp_path)
-    assert len(read_answers(path)[1]) == service.calls[name] == 1 + 8 * 3
-    assert [p.outcome for p in read_journal(path)[1]] == [Outcome.OK] * 9
-    # Failed calls do not count as progress.
-    assert [p.done for p in seen] == list(range(10))

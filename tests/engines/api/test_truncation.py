@@ -142,11 +142,7 @@ def test_without_tests_a_drop_below_half_is_no_cut() -> None:
     ]
     assert counts.next_test(prompts[0], 1) is None
     assert counts.judge(prompts[0], 100) == "complete"
-    assert [counts.judge(prompts[1], tokens) for tokens in (49, 51, 100)] == [
-        "unknown",
-        "cut",
-        "cut",
-    ]
+    assert [counts.judge(prompts[1], tokens) for tokens in (49, 51)] == ["unknown", "cut"]
     assert counts.judge(prompts[2], 200) == "complete"
 
 
@@ -162,7 +158,7 @@ def test_counts_are_compared_only_with_those_of_a_prefix() -> None:
 
 @pytest.mark.parametrize("engine", SDKS)
 # Number of prompts that fit, and spare tokens of the context beyond the last of them.
-@pytest.mark.parametrize(("complete", "beyond"), [(4, 0), (3, 0), (2, 1), (1, 2)])
+@pytest.mark.parametrize(("complete", "beyond"), [(4, 0), (2, 1)])
 def test_short_prompts_that_are_cut_fail(
     engine: str, complete: int, beyond: int, service: FaultServer
 ) -> None:
@@ -178,17 +174,6 @@ def test_short_prompts_that_are_cut_fail(
         assert f"reports {service.context} tokens" in (prediction.reason or "")
         # It was paid for.
         assert prediction.tokens_in == service.context
-
-
-@pytest.mark.parametrize("engine", SDKS)
-def test_a_short_first_prompt_that_is_cut_is_recognised(engine: str, service: FaultServer) -> None:
-    service.context = 12
-    name = service.add(lambda n: GOOD[engine]())
-    dialogue = make_corpus([[("User", 40 * "and then ", "none")]])
-    found: list[Prediction] = []
-    remote = make_remote(make_model(engine, f"{service.url}/{name}"))
-    remote.answer_all(sessions(dialogue), found.append)
-    assert [prediction.outcome for prediction in found] == [Outcome.FAILED]
 
 
 class Chat(Handler):
@@ -258,21 +243,16 @@ def uncached(tokens: int, text: str) -> int:
     return tokens if "User:" not in text else 40
 
 
+CACHED = "It leaves out tokens, probably those that it read from its prompt cache"
+
+
 @pytest.mark.parametrize(
     ("usage", "refuses", "notice"),
     [
         (lambda tokens, _: tokens, False, ""),
         (lambda tokens, _: tokens, True, ""),
-        (
-            uncached,
-            False,
-            "It leaves out tokens, probably those that it read from its prompt cache",
-        ),
-        (
-            uncached,
-            True,
-            "It leaves out tokens, probably those that it read from its prompt cache",
-        ),
+        (uncached, False, CACHED),
+        (uncached, True, CACHED),
         (lambda *_: 1, False, "Its counts do not depend on the prompt"),
         (lambda *_: 2000, False, "Its counts do not depend on the prompt"),
         (lambda *_: 0, False, ""),
