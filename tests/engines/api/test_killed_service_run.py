@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 import subprocess
 import sys
 from collections import Counter
+from hashlib import sha256
 from pathlib import Path
 
+from cradle_lib import paths
+from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import read_journal
-from cradle_lib.detection.runs.run import run
 
+from ...cli.in_process import invoke
 from ...loopback import is_question
 from .fault_server import FaultServer, Reply, chat
-from .killed_service_run import CORPUS, TURNS, make_model
+from .services import long_corpus
 
-SCRIPT = Path(__file__).with_name("killed_service_run.py")
+# Handles Ctrl-C as in a terminal, even if the tests run in the background.
+PROGRAM = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from cradle_lib.cli import main
+main()
+"""
 ANSWERS = ("none", "alert_ongoing", "something else", "confirm_SH_past; confirm_DV_past")
+TURNS = 6 * 5
 CONCURRENCY = 8
+
+
+def key_of(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def answer_to(text: str) -> str:
+    """Gives an answer that depends on the whole prompt, and thereby on earlier tags."""
+    return ANSWERS[sha256(text.encode()).digest()[0] % len(ANSWERS)]
 
 
 def test_an_interrupted_and_killed_run_can_be_resumed(tmp_path: Path, service: FaultServer) -> None:
@@ -29,53 +47,53 @@ def test_an_interrupted_and_killed_run_can_be_resumed(tmp_path: Path, service: F
     signals = [signal.SIGINT, signal.SIGKILL]
     last = 5
 
-    def answer(text: str) -> str:
-        # Answers depend on the whole prompt, and thereby on earlier tags.
-        return ANSWERS[hashlib.sha256(text.encode()).digest()[0] % len(ANSWERS)]
-
     def reply(attempt: int) -> Reply:
         text = service.seen[attempt]["messages"][0]["content"]
         if not is_question(text):
             return chat()
-        asked.append(hashlib.sha256(text.encode()).hexdigest()[:16])
+        asked.append(text)
         if signals and len(asked) == last:
             os.kill(running[-1].pid, signals.pop(0))
-        return chat(message={"content": answer(text)})
+        return chat(message={"content": answer_to(text)})
+
+    corpus, path = tmp_path / "own.csv", tmp_path / "run.jsonl"
+    write_release(long_corpus(6, 5), corpus)
+    address = f"{service.url}/{service.add(reply)}/v1"
+    command = ["infer", "--model", "openai:served", "--corpus", str(corpus), "--out", str(path)]
+    command += ["--set", f"base_url={address}", "--set", "prompt=append"]
 
     def start() -> tuple[int, str]:
         """Runs the command; returns its exit status and standard error."""
-        command = [sys.executable, SCRIPT, f"{service.url}/{name}/v1", str(tmp_path)]
-        environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[3])}
-        pipe = subprocess.PIPE
+        environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
         with subprocess.Popen(
-            command, env=environment, stdout=pipe, stderr=pipe, text=True
+            [sys.executable, "-c", PROGRAM, *command],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         ) as process:
             running.append(process)
             messages = process.communicate()[1]
         return process.returncode, messages
 
-    name = service.add(reply)
-    path = tmp_path / "tiny" / "served.jsonl"
     code, messages = start()
-    assert code == 130
+    assert code == 130, messages
     assert "Interrupted: waiting for the calls in flight. Run the same command again" in messages
-    assert f"the same command resumes: cradle infer --model served --out {tmp_path}" in messages
+    assert "the same command resumes: cradle infer --model openai:served" in messages
     assert "Traceback" not in messages
     # The calls in flight were answered, and their answers written.
-    assert {p.key for p in read_journal(path)[1]} == set(asked)
+    assert {p.key for p in read_journal(path)[1]} == set(map(key_of, asked))
     assert 5 <= len(asked) < TURNS - 5
     last = len(asked) + 5
     assert start()[0] == -signal.SIGKILL
     written = {p.key for p in read_journal(path)[1]}
     killed_at = len(asked)
-    run(make_model(f"{service.url}/{name}/v1"), CORPUS, out=tmp_path)
+    resumed = invoke(*command)
+    assert "Journal:" in resumed.stdout, resumed.exception
     # Only calls that were in flight at the kill are repeated.
-    assert not written & set(asked[killed_at:])
-    counts = Counter(asked)
-    assert counts.total() - TURNS <= CONCURRENCY
-    made = read_journal(path)[1]
-    assert len(made) == TURNS
-    assert {p.key for p in made} == set(asked)
-    texts = [body["messages"][0]["content"] for body in service.seen]
-    answers = {hashlib.sha256(text.encode()).hexdigest()[:16]: answer(text) for text in texts}
-    assert all(p.answer == answers[p.key] for p in made)
+    assert not written & set(map(key_of, asked[killed_at:]))
+    assert Counter(asked).total() - TURNS <= CONCURRENCY
+    assert {p.key: p.answer for p in read_journal(path)[1]} == {
+        key_of(text): answer_to(text) for text in asked
+    }
+    assert len(set(asked)) == TURNS
