@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from cradle_lib import labels, paths
+from cradle_lib import labels
 from cradle_lib.detection import Answer, Outcome, read_journal
 from cradle_lib.detection.baselines.always_none import AlwaysNone
 from cradle_lib.errors import CradleError
 from cradle_lib.published import published_label_counts
 
+from .conftest import Cradle
 from .in_process import invoke
 
 OWN = """\
@@ -112,15 +113,6 @@ def test_printed_commands_and_paths_work_where_a_command_was_typed(
     assert "3 of 3 user turns" in enter(following)
 
 
-def test_paths_outside_the_working_folder_are_absolute(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for path in (paths.RUNS / "a.jsonl", Path("b.jsonl"), tmp_path.parent / "c"):
-        assert Path(paths.shown(path)).absolute() == path.absolute()
-    assert paths.shown(tmp_path / "d" / "e") == "d/e"
-
-
 def test_the_suggested_command_after_shards_works(infer: Infer, journal: Path) -> None:
     for shard in ("0/2", "1/2"):
         done = infer(Answer("none"), Answer("none"), "--shard", shard)
@@ -202,17 +194,35 @@ def test_data_check_compares_other_corpora_with_the_paper_only_on_request(own: P
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("data", "check", "absent.csv"), "absent.csv: no such file. Check the path."),
-        (("infer", "--model", "keywrod"), "Did you mean"),
-        (("infer", "--model", "keyword", "--set", "history=mine"), "no history 'mine'"),
-        (("infer", "--model", "keyword", "--shard", "4/4"), "expected i/n"),
-        (("score", "absent.jsonl"), "absent.jsonl"),
-        (("score", "a.zip", "b.jsonl"), "Score bundles"),
-        (("prompts", "show", "absent"), "no prompt template 'absent'"),
+        ("data check absent.csv", "absent.csv: no such file. Check the path."),
+        ("score absent.jsonl", "absent.jsonl"),
+        ("score a.zip b.jsonl", "Score bundles"),
+        ("prompts show absent", "no prompt template 'absent'"),
+        ("estimate --model gpt5.1", "Did you mean 'gpt-5.1'"),
+        ("infer --model keyword --set history=mine", "no history 'mine'"),
+        ("infer --model keyword --shard 4/4", "expected i/n"),
+        ("infer --model keyword --yes --max-cost 1", "--max-cost needs prices"),
+        ("infer --model gpt-5.1 --yes --max-cost 0.000001", "one more may cost $0.0"),
+        ("infer --model gpt-5.1", "at most. Send it? There is no terminal to ask on: agree with --yes."),
+        ("infer --model claude-5.5-sonnet --yes", "ANTHROPIC_API_KEY is not set"),
     ],
 )
-def test_bad_input_is_an_error_of_one_line(arguments: tuple[str, ...], expected: str) -> None:
-    error = invoke(*arguments).exception
-    assert isinstance(error, CradleError)
-    assert expected in str(error)
-    assert "\n" not in str(error)
+def test_an_error_is_one_line_with_exit_status_2_and_nothing_is_asked(
+    arguments: str,
+    expected: str,
+    own: Path,
+    tmp_path: Path,
+    cradle: Cradle,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-1")
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    place = ["--corpus", own] if "--model" in arguments else []
+    place += ["--out", tmp_path / "runs"] if "infer" in arguments else []
+    done = cradle(*arguments.split(), *place)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert expected in done.stderr
+    assert "sk-planted-1" not in done.stdout + done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    answers = [path.read_text() for path in tmp_path.rglob("*.jsonl")]
+    assert all(json.loads(line).keys() == {"record", "identity"} for line in answers)

@@ -16,8 +16,6 @@ Reply = tuple[int, dict[str, str], bytes]
 # Maps the number of an attempt, from 0, to its reply. ``None`` hangs until the server closes,
 # ``b""`` resets the connection.
 Scenario = Callable[[int], Reply | bytes | None]
-# A reply that sends one byte every 10 ms and never ends.
-DRIBBLE: Reply = (200, {"content-type": "application/json", "content-length": "99999"}, b" ")
 
 
 def as_json(body: Any, status: int = 200, **headers: str) -> Reply:
@@ -108,8 +106,6 @@ class FaultServer(Loopback):
                     # A scenario's content-length may be wrong, so close the connection.
                     self.close_connection |= "content-length" in headers
                     self.send(content, status, headers)
-                    while reply is DRIBBLE and not outer._closing.wait(0.01):
-                        self.wfile.write(content)
 
         super().__init__(Faulty)
 

@@ -16,7 +16,7 @@ from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError
 
 from ...detection.dialogues import make_corpus
-from .fault_server import FaultServer, Reply, as_json, chat, message
+from .fault_server import FaultServer, Reply, as_json
 from .services import GOOD, SDKS, ask, make_model
 
 pytestmark = pytest.mark.usefixtures("api")
@@ -102,31 +102,6 @@ def test_every_form_of_a_block_is_a_refusal(engine: str, service: FaultServer) -
 @pytest.mark.parametrize(("status", "body", "kind"), NOT_BLOCKED)
 def test_other_errors_are_no_refusals(status: int, body: Any, kind: str) -> None:
     assert fault_of_status(status, {}, body).kind == kind
-
-
-WITHHELD: dict[str, list[Reply]] = {
-    "openai": [
-        chat(finish_reason="content_filter: PROHIBITED_CONTENT", message={"content": None}),
-        as_json({"choices": [{"finish_reason": "content_filter", "index": 0}], "usage": {}}),
-        chat(finish_reason="SAFETY"),
-        as_json({"object": "chat.completion", "choices": []}),
-        as_json({"object": "chat.completion", "choices": None, "usage": {"prompt_tokens": 9}}),
-        as_json({"choices": [], "promptFeedback": {"blockReason": "SAFETY"}, "usage": {"x": 1}}),
-    ],
-    "anthropic": [
-        message(None, stop_reason="refusal"),
-        message("I can't", stop_reason="content_filtered"),
-    ],
-}
-
-
-@pytest.mark.parametrize("engine", SDKS)
-def test_a_withheld_answer_with_status_200_is_a_refusal(engine: str, service: FaultServer) -> None:
-    for reply in WITHHELD[engine]:
-        name = service.add(lambda n, reply=reply: reply)
-        found = ask(make_model(engine, f"{service.url}/{name}"))
-        assert (found.outcome, service.calls[name]) == (Outcome.REFUSED, 1), reply
-        assert found.reason
 
 
 @pytest.mark.parametrize("engine", SDKS)

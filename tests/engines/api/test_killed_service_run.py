@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 
@@ -92,7 +91,7 @@ def test_an_interrupted_and_killed_run_can_be_resumed(tmp_path: Path, service: F
     assert "Journal:" in resumed.stdout, resumed.exception
     # Only calls that were in flight at the kill are repeated.
     assert not written & set(map(key_of, asked[killed_at:]))
-    assert Counter(asked).total() - TURNS <= CONCURRENCY
+    assert len(asked) - TURNS <= CONCURRENCY
     assert {p.key: p.answer for p in read_journal(path)[1]} == {
         key_of(text): answer_to(text) for text in asked
     }
