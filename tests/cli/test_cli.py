@@ -203,7 +203,10 @@ def test_data_check_compares_other_corpora_with_the_paper_only_on_request(own: P
         ("infer --model keyword --shard 4/4", "expected i/n"),
         ("infer --model keyword --yes --max-cost 1", "--max-cost needs prices"),
         ("infer --model gpt-5.1 --yes --max-cost 0.000001", "one more may cost $0.0"),
-        ("infer --model gpt-5.1", "at most. Send it? There is no terminal to ask on: agree with --yes."),
+        (
+            "infer --model gpt-5.1",
+            "at most. Send it? There is no terminal to ask on: agree with --yes.",
+        ),
         ("infer --model claude-5.5-sonnet --yes", "ANTHROPIC_API_KEY is not set"),
     ],
 )

@@ -104,9 +104,6 @@ def test_a_run_stops_before_its_limit_and_resumes(service: FaultServer, tmp_path
     usage = {"prompt_tokens": 2000, "completion_tokens": 1, "total_tokens": 2001}
     name = service.add(lambda n: as_json(json.loads(chat()[2]) | {"usage": usage}))
     model, options = make_model(f"{service.url}/{name}"), Options(concurrency=8)
-    with pytest.raises(EngineError, match=r"\$0\.00 of --max-cost \$0\.00 are spent"):
-        run(model, corpus, out=tmp_path, options=Options(max_cost=0.0))
-    assert service.calls[name] == 0
     # An answer costs (2000 x 3 + 15) / 1e6 = $0.006015, less than the bound.
     limit = 3.5 * 0.006015 + highest_call_cost(model, corpus)
     with pytest.raises(EngineError, match=r"--max-cost.*answers so far are kept") as stopped:

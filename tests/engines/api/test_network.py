@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from cradle_engines.api.certificates import tls_context
 from cradle_lib.detection import Options, Outcome
 from cradle_lib.detection.models.addresses import find_proxy, host_of, proxy_of
 from cradle_lib.detection.models.model import Model
@@ -116,12 +115,3 @@ def test_missing_certificates_are_an_error_for_https_only(
     monkeypatch.setenv("http_proxy", "https://proxy.example:3128")
     with pytest.raises(EngineError, match="SSL_CERT_FILE"):
         make_remote(remote_model("openai"))
-
-
-def test_certificates_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    certifi = pytest.importorskip("certifi")
-    monkeypatch.setenv("SSL_CERT_FILE", certifi.where())
-    # If both are set, httpx2 uses SSL_CERT_FILE.
-    monkeypatch.setenv("SSL_CERT_DIR", "/missing")
-    context = tls_context("https://service.example", None)
-    assert len(context.get_ca_certs()) == certifi.contents().count("BEGIN CERTIFICATE")

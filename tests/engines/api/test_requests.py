@@ -118,10 +118,6 @@ OPENAI = (
 UNSUPPORTED: list[tuple[int, Any]] = [
     (400, {"error": {"message": f"{OPENAI}tokens' instead.", "code": "unsupported_parameter"}}),
     (400, {"error": {"message": "Unsupported parameter", "param": "max_tokens"}}),
-    (
-        400,
-        {"error": {"message": "litellm.UnsupportedParamsError: x does not support ['max_tokens']"}},
-    ),
     (400, {"error": {"message": "max_tokens is deprecated: use max_completion_tokens"}}),
     (422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "max_tokens"], "msg": "no"}]}),
     (200, {"error": {"code": 400, "message": f"{OPENAI}tokens' instead."}}),
