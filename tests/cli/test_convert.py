@@ -84,6 +84,10 @@ def test_without_gold_labels_score_counts_the_predictions(chat: Path, tmp_path: 
     assert len(answers) == content["turns"] == content["of_turns"] == 3
     rates = {row["label"]: row for row in content["predicted"]}
     assert rates["any label"]["turns"] == sum(bool(labels) for labels in answers) > 0
+    for label, row in rates.items():
+        if label != "any label":
+            assert row["turns"] == sum(label in labels for labels in answers) > 0
+        assert row["per_100"] == pytest.approx(100 * row["turns"] / 3)
     assert set(rates) - {"any label"} == {label for labels in answers for label in labels}
     bundled = invoke("bundle", journal, "--corpus", corpus, "--out", tmp_path / "keyword.zip")
     assert bundled.exit_code == 0, bundled.exception
