@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cradle_lib.cli.commands import models
-from cradle_lib.cli.console import interval_note, out, percent, print_table
+from cradle_lib.cli.console import err, interval_note, out, percent, print_table
 from cradle_lib.detection import load_registry
 from cradle_lib.detection.models import registry
 
@@ -16,6 +16,14 @@ from .conftest import Cradle
 from .in_process import invoke
 
 NAME = r"onerror=alert(1) $x_1$ [/x] [red]x[/red] :bomb: {{evil}} `*_|\#\`"
+
+
+def test_output_is_escaped_and_truncated(capsys: pytest.CaptureFixture[str]) -> None:
+    out.print("\x1b[2J\x9b1m\u202ename")
+    err.print("x" * 20_000_000)
+    shown = capsys.readouterr()
+    assert shown.out == "\\x1b[2J\\x9b1m\\u202ename\n"
+    assert len(shown.err) < 3_000
 
 
 def test_escape_sequences_in_an_argument_are_escaped_in_messages(cradle: Cradle) -> None:

@@ -1,7 +1,7 @@
 """Prompts that a server cuts, recognised from the tokens that it reports.
 
-The oracle is a simulated server that knows the whole prompt. It counts and cuts as servers do
-according to public reports.
+The oracle is a simulated server that knows the whole prompt. It counts, cuts and caches as servers
+do according to public reports.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +59,20 @@ class Server:
 
     def __init__(self, count: Callable[[str], int], cut: Callable[[int, int], int]) -> None:
         self._count, self._cut = count, cut
-        self.context, self.has_cut = 10**6, False
+        self.context, self.has_cut, self.counts_cached, self._last = 10**6, False, True, ""
 
     def tokens(self, text: str) -> int:
         tokens = self._count(text)
         left = self._cut(tokens, self.context)
         self.has_cut = left < tokens
-        return left
+        if self.counts_cached or self.has_cut:
+            return left
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(text, self._last, strict=False))
+        shared = text[: sum(1 for _ in same)]
+        # All texts but the first begin with the same system prompt.
+        cached = self._count(shared) if self._last else 0
+        self._last = text
+        return max(left - cached, 1)
 
 
 def asked(server: Server, counts: TokenCounts, session: Session) -> list[tuple[bool, str]]:
@@ -111,6 +118,21 @@ def test_cut_prompts_are_recognised_and_no_others(
     assert (cuts > 0) == (cut != "never")
 
 
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@pytest.mark.parametrize("prompt", ["turn", "append", "brief"])
+def test_no_answer_is_lost_if_cached_tokens_are_not_counted(
+    warm: bool, tokenizer: str, prompt: str, dialogues: Corpus
+) -> None:
+    template = load_template(prompt)
+    server, counts = Server(TOKENIZERS[tokenizer], min), TokenCounts(testable=True)
+    server.counts_cached = False
+    if warm:
+        asked(server, TokenCounts(testable=False), Session(dialogues.dialogues[0], template))
+    verdicts = {v for d in dialogues for _, v in asked(server, counts, Session(d, template))}
+    assert "cut" not in verdicts
+
+
 def test_without_tests_a_drop_below_half_is_no_cut() -> None:
     # A context that held the prompt before has at least as many tokens, and is half full at least.
     counts = TokenCounts(testable=False)
@@ -152,6 +174,17 @@ def test_short_prompts_that_are_cut_fail(
         assert f"reports {service.context} tokens" in (prediction.reason or "")
         # It was paid for.
         assert prediction.tokens_in == service.context
+
+
+@pytest.mark.parametrize("engine", SDKS)
+def test_a_short_first_prompt_that_is_cut_is_recognised(engine: str, service: FaultServer) -> None:
+    service.context = 12
+    name = service.add(lambda n: GOOD[engine]())
+    dialogue = make_corpus([[("User", 40 * "and then ", "none")]])
+    found: list[Prediction] = []
+    remote = make_remote(make_model(engine, f"{service.url}/{name}"))
+    remote.answer_all(sessions(dialogue), found.append)
+    assert [prediction.outcome for prediction in found] == [Outcome.FAILED]
 
 
 class Chat(Handler):
