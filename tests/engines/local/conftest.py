@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from cradle_engines.local import revision
 from cradle_engines.local.local_engine import Local, load_local
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options
+from cradle_lib.detection import Model, Options
+from cradle_lib.errors import EngineError
 
 from ...detection.dialogues import make_corpus
 from .tiny_models import FAMILIES, make_model, make_weights
+
+#: Two commits.
+OLD, NEW = "0" * 39 + "a", "0" * 39 + "b"
+
+
+def error_of(model: Model) -> str:
+    """Gives the message, of one line, with which a model is refused when it is loaded."""
+    with pytest.raises(EngineError) as error:
+        load_local(model, Options(device="cpu"))
+    assert "\n" not in str(error.value)
+    return str(error.value)
 
 
 @pytest.fixture
@@ -25,12 +39,21 @@ def short_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the repository ``lab/tiny`` in an empty Hub cache, offline."""
+def refs(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Branches and tags of ``lab/tiny`` in a Hub cache, offline.
+
+    Of its two commits, ``main`` is the newer one, and ``v1`` the older one.
+    """
     for module in ("huggingface_hub", "transformers.utils.hub"):
         monkeypatch.setattr(f"{module}.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    return tmp_path / "hub" / "models--lab--tiny"
+    repository = tmp_path / "hub" / "models--lab--tiny"
+    (repository / "refs").mkdir(parents=True)
+    for name, commit in (("main", NEW), ("v1", OLD)):
+        shutil.copytree(weights, repository / "snapshots" / commit)
+        (repository / "refs" / name).write_text(commit)
+    revision._resolved.cache_clear()
+    return repository / "refs"
 
 
 @pytest.fixture(scope="session")

@@ -16,24 +16,12 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, read_journal, run_model, stored_runs
 from cradle_lib.detection.runs.run import run
-from cradle_lib.errors import EngineError, JournalError, NoRunError
+from cradle_lib.errors import EngineError, NoRunError
 
+from .conftest import NEW, OLD
 from .tiny_models import make_model, make_weights
 
 pytestmark = pytest.mark.usefixtures("short_prompt")
-OLD, NEW = "0" * 39 + "a", "0" * 39 + "b"
-
-
-@pytest.fixture
-def refs(weights: Path, hub: Path) -> Path:
-    """A cache with two commits of one repository; ``main`` is the newer one."""
-    for commit in (OLD, NEW):
-        shutil.copytree(weights, hub / "snapshots" / commit)
-    (hub / "refs").mkdir()
-    for name, commit in (("main", NEW), ("v1", OLD)):
-        (hub / "refs" / name).write_text(commit)
-    revision._resolved.cache_clear()
-    return hub / "refs"
 
 
 def of_hub(name: str | None, weights: str = "lab/tiny") -> Model:
@@ -74,18 +62,6 @@ def test_a_commit_is_not_looked_up_and_a_folder_must_exist(tmp_path: Path) -> No
     )
 
 
-def test_changed_weights_in_a_folder_are_another_run(corpus: Corpus, tmp_path: Path) -> None:
-    folder = make_weights(tmp_path / "mine")
-    path = run(make_model(folder), corpus, out=tmp_path / "runs", limit=1)
-    pin = read_journal(path)[0].revision
-    assert pin == base_pin(make_model(folder))
-    (folder / "README.md").write_text("Notes.")
-    assert base_pin(make_model(folder)) == pin
-    make_weights(folder, family="qwen3")
-    with pytest.raises(JournalError, match=f"revision is .* and '{pin}' there"):
-        run(make_model(folder), corpus, out=tmp_path / "runs")
-
-
 def test_a_folder_that_changed_is_asked_again_and_one_that_was_restored_is_not(
     corpus: Corpus, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,6 +71,8 @@ def test_a_folder_that_changed_is_asked_again_and_one_that_was_restored_is_not(
     spec, options = f"hf:{folder}", Options(device="cpu")
     settings = {"prompt": "short", "max_new_tokens": 4, "limit": 1, "options": options}
     first = run_model(spec, corpus, **settings)
+    (folder / "README.md").write_text("Notes.")
+    assert run_model(spec, corpus, **settings).files == first.files
     make_weights(folder, family="qwen3")
     monkeypatch.setenv(paths.PAGE, "any")
     with pytest.raises(NoRunError, match=f"revision is .* here and '{first.record.revision}' ther"):

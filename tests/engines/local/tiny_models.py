@@ -10,22 +10,14 @@ import torch
 from tokenizers import Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
-from transformers import (
-    CONFIG_MAPPING,
-    AutoModelForCausalLM,
-    Gemma2Config,
-    Gemma3TextConfig,
-    GptOssConfig,
-    LlamaConfig,
-    MambaConfig,
-    PreTrainedConfig,
-    PreTrainedTokenizerFast,
-    Qwen3Config,
-)
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM, PreTrainedTokenizerFast
 
-from cradle_lib.detection import Model
+from cradle_lib.corpus import Dialogue
+from cradle_lib.detection import Model, Session
 from cradle_lib.detection.models.model import Decoding
+from cradle_lib.detection.protocol.session import Prompt
 from cradle_lib.labels import LABELS
+from cradle_lib.prompts import load_template
 
 CHAT = (
     "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}<|end|>{% endfor %}"
@@ -50,18 +42,15 @@ def make_tokenizer(folder: Path, chat: str | None) -> None:
     fast.save_pretrained(folder)
 
 
-#: Configurations by family; all but Gemma 2 and Mamba use shared attention.
-FAMILIES: dict[str, tuple[type[PreTrainedConfig], dict[str, Any]]] = {
-    "llama": (LlamaConfig, {"head_dim": 64}),
-    "qwen3": (Qwen3Config, {"head_dim": 16}),
+#: Architecture and settings by family; all but Gemma 2 and Mamba use shared attention.
+FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("llama", {"head_dim": 64}),
+    "qwen3": ("qwen3", {"head_dim": 16}),
     # Sliding windows much shorter than the prompts, between layers of full attention.
-    "gemma3": (
-        Gemma3TextConfig,
-        {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16},
-    ),
+    "gemma3": ("gemma3_text", {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16}),
     # Sliding windows, attention sinks and experts.
     "gpt-oss": (
-        GptOssConfig,
+        "gpt_oss",
         {
             "head_dim": 16,
             "sliding_window": 8,
@@ -71,8 +60,8 @@ FAMILIES: dict[str, tuple[type[PreTrainedConfig], dict[str, Any]]] = {
         },
     ),
     # Soft-capped scores and linear attention, which shared attention doesn't support.
-    "gemma2": (Gemma2Config, {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16}),
-    "mamba": (MambaConfig, {"state_size": 4, "num_attention_heads": None}),
+    "gemma2": ("gemma2", {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16}),
+    "mamba": ("mamba", {"state_size": 4, "num_attention_heads": None}),
 }
 
 #: The families that shared attention serves.
@@ -86,42 +75,30 @@ def make_weights(
     family: str = "llama",
     layers: int = 2,
 ) -> Path:
-    torch.manual_seed(7)
     kind, special = FAMILIES[family]
-    settings = {
-        "vocab_size": 400,
-        "hidden_size": 32,
-        "intermediate_size": 48,
+    settings: dict[str, Any] = {
         "num_hidden_layers": layers,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
         "max_position_embeddings": context,
         "bos_token_id": None,
-        "eos_token_id": 0,
-        "pad_token_id": 0,
-        # Tied embeddings make a random model repeat its last token.
-        "tie_word_embeddings": False,
         # Large initial weights make answers depend on the prompt.
         "initializer_range": 0.6,
     }
-    config = kind(**(settings | special))
-    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
-    make_tokenizer(folder, chat)
-    return folder
+    return make_random(folder, kind, chat, **(settings | special))
 
 
-def make_random(folder: Path, kind: str, **settings: Any) -> Path:
+def make_random(folder: Path, kind: str, chat: str | None = CHAT, **settings: Any) -> Path:
     """Saves a tiny model of any architecture of Transformers, such as ``mistral``."""
     torch.manual_seed(7)
     sizes: dict[str, Any] = {
         "vocab_size": 400, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
         "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 2048,
+        # Tied embeddings make a random model repeat its last token.
         "bos_token_id": 1, "eos_token_id": 0, "pad_token_id": 0, "tie_word_embeddings": False,
         "initializer_range": 0.5,
     }  # fmt: skip
     config = CONFIG_MAPPING[kind](**(sizes | settings))
     AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
-    make_tokenizer(folder, CHAT)
+    make_tokenizer(folder, chat)
     return folder
 
 
@@ -145,6 +122,12 @@ def teach(folder: Path, texts: list[list[int]]) -> Path:
             break
     lm.save_pretrained(folder)
     return folder
+
+
+def first_prompt(dialogue: Dialogue, template: str = "short") -> Prompt:
+    prompt = Session(dialogue, load_template(template)).prompt
+    assert prompt is not None
+    return prompt
 
 
 def make_model(folder: Path, engine: Any = "reference", **decoding: Any) -> Model:
