@@ -19,16 +19,15 @@ from transformers.utils import chat_template_utils
 from cradle_engines.local.chat import Chat
 from cradle_engines.local.local_engine import Local
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Session, read_journal
+from cradle_lib.detection import read_journal
 from cradle_lib.detection.models import dates
 from cradle_lib.detection.models.model import Decoding
 from cradle_lib.detection.runs.run import run
 from cradle_lib.detection.runs.shards import join
 from cradle_lib.errors import EngineError, JournalError
-from cradle_lib.prompts import load_template
 from cradle_lib.record import Record
 
-from .tiny_models import CHAT, LIMIT, make_model, make_tokenizer, make_weights
+from .tiny_models import CHAT, LIMIT, first_prompt, make_model, make_tokenizer, make_weights
 
 pytestmark = pytest.mark.usefixtures("short_prompt")
 
@@ -56,8 +55,7 @@ def with_template(loaded: Local, template: str) -> Local:
 
 
 def test_every_form_of_template_writes_the_question(corpus: Corpus, loaded: Local) -> None:
-    prompts = [Session(dialogue, load_template("short")).prompt for dialogue in corpus]
-    first_prompts = [prompt for prompt in prompts if prompt is not None]
+    first_prompts = [first_prompt(dialogue) for dialogue in corpus]
     for content in CONTENTS.values():
         local = with_template(loaded, CHAT.replace(PLAIN, content))
         assert local.tokenizer.batch_decode(local.ids(first_prompts)) == [
@@ -97,8 +95,7 @@ def test_a_multimodal_checkpoint_is_loaded_and_answers_text(corpus: Corpus, tmp_
         made[engine] = {(p.dialogue, p.turn): p.answer for p in read_journal(path)[1]}
     assert made["wave"] == made["reference"]
     assert len(set(made["wave"].values())) > 1
-    prompt = Session(corpus.dialogues[0], load_template("short")).prompt
-    assert prompt is not None
+    prompt = first_prompt(corpus.dialogues[0])
     tokenizer = AutoTokenizer.from_pretrained(folder)
     ids = tokenizer(f"<|user|>{prompt.text}<|end|><|assistant|>", return_tensors="pt").input_ids
     options = {"max_new_tokens": LIMIT, "do_sample": False, "eos_token_id": 0}
@@ -118,11 +115,6 @@ PRINTING = {
         "{% else %}{% set date_string = '26 Jul 2024' %}{% endif %}{% endif %}"
         "Today Date: {{ date_string }}\n",
         "Today Date: 03 Mar 2031\n",
-    ),
-    "macro and alias": (
-        "{% macro head() %}{% set now = strftime_now %}({{ now('%j/%y %H:%M') }}){% endmacro %}"
-        "{{ head() }}",
-        "(062/31 00:00)",
     ),
 }
 

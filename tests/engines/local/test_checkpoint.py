@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, GPT2Config, MixtralConfig
+from transformers import AutoModelForCausalLM
 
 from cradle_engines.local.local_engine import load_local
 from cradle_lib.detection.models.engine import Options
-from cradle_lib.detection.models.model import Model
-from cradle_lib.errors import EngineError
 
-from .tiny_models import change_settings, make_model, make_tokenizer
+from .conftest import error_of
+from .tiny_models import change_settings, make_model, make_random
 
 FILE = "model.safetensors"
 EMBEDDING = "model.embed_tokens.weight"
@@ -39,31 +38,13 @@ def changed(
     return folder
 
 
-def error_of(model: Model) -> str:
-    with pytest.raises(EngineError) as error:
-        load_local(model, Options())
-    assert "\n" not in str(error.value)
-    return str(error.value)
-
-
-def renamed(old: str, new: str) -> Callable[[Tensors], Tensors]:
-    return lambda tensors: {
-        f"{new}{name}" if not old else name.replace(old, new): t for name, t in tensors.items()
-    }
+def with_prefix(tensors: Tensors) -> Tensors:
+    """Names tensors as compiled models do."""
+    return {f"_orig_mod.{name}": tensor for name, tensor in tensors.items()}
 
 
 def without(part: str) -> Callable[[Tensors], Tensors]:
     return lambda tensors: {name: t for name, t in tensors.items() if part not in name}
-
-
-def quantized(tensors: Tensors) -> Tensors:
-    """Quantizes each matrix of a layer to eight bits and a scale."""
-    made = dict(tensors)
-    for name in [name for name in tensors if name.endswith("proj.weight")]:
-        scale = tensors[name].abs().max() / 127
-        made[name] = (tensors[name] / scale).round().to(torch.int8)
-        made[f"{name}_scale"] = scale[None]
-    return made
 
 
 def with_nan(tensors: Tensors) -> Tensors:
@@ -74,12 +55,9 @@ def with_nan(tensors: Tensors) -> Tensors:
 @pytest.mark.parametrize(
     ("change", "config", "words"),
     [
-        (renamed("", "_orig_mod."), {}, "lacks 21 tensors (lm_head.weight, "),
-        (renamed("", "module."), {}, "has 21 tensors (module.lm_head.weight, "),
+        (with_prefix, {}, "lacks 21 tensors (lm_head.weight, "),
         (dict, {"num_hidden_layers": 1}, "has 9 tensors (model.layers.1.input_layernorm.weight, "),
         (dict, {"num_key_value_heads": 4}, "k_proj.weight is [128, 32] in the file and [256, 32]"),
-        (renamed("q_proj.w", "q_proj.base_layer.w"), {}, "`model.merge_and_unload()`"),
-        (quantized, {}, "weight_scale, ...) that the model does not have"),
         (with_nan, {}, "up_proj.weight has 1 values that are NaN"),
     ],
 )
@@ -108,10 +86,7 @@ def test_tied_weights_have_no_different_output_layer(weights: Path, tmp_path: Pa
 
 
 def test_buffers_of_older_versions_are_accepted(tmp_path: Path) -> None:
-    config = GPT2Config(vocab_size=400, n_embd=32, n_layer=1, n_head=4)
-    lm = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
-    lm.save_pretrained(tmp_path)
-    make_tokenizer(tmp_path, None)
+    lm = AutoModelForCausalLM.from_pretrained(make_random(tmp_path, "gpt2")).eval()
     tensors = load_file(tmp_path / FILE)
     tensors["transformer.h.0.attn.bias"] = torch.ones(1, 1, 64, 64).tril().bool()
     tensors["transformer.h.0.attn.masked_bias"] = torch.tensor(-1e4)
@@ -126,13 +101,7 @@ def test_buffers_of_older_versions_are_accepted(tmp_path: Path) -> None:
 
 
 def test_a_missing_expert_is_refused(tmp_path: Path) -> None:
-    config = MixtralConfig(
-        vocab_size=400, hidden_size=32, intermediate_size=48, num_hidden_layers=1,
-        num_attention_heads=4, num_key_value_heads=2, num_local_experts=4,
-    )  # fmt: skip
-    complete = tmp_path / "whole"
-    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(complete)
-    make_tokenizer(complete, None)
+    complete = make_random(tmp_path / "whole", "mixtral", num_hidden_layers=1)
     assert load_local(make_model(complete), Options())
     message = error_of(make_model(changed(complete, tmp_path / "changed", without("experts.1.w1"))))
     assert "are damaged or incomplete" in message

@@ -53,16 +53,6 @@ def overflowing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-MODES: list[tuple[str, dict[str, Any]]] = [
-    ("reference", {}),
-    ("reference", {"temperature": 0.7}),
-    ("reference", {"none_bias": 1.0}),
-    ("wave", {}),
-    ("wave", {"temperature": 0.7}),
-    ("wave", {"mode": "constrained"}),
-]
-
-
 def outcomes(path: Path) -> dict[str, tuple[Outcome, str]]:
     return {p.dialogue: (p.outcome, first_line(p.answer)) for p in read_journal(path)[1]}
 
@@ -70,7 +60,13 @@ def outcomes(path: Path) -> dict[str, tuple[Outcome, str]]:
 # On a GPU, short pieces of dialogues are padded and share a call.
 @pytest.mark.parametrize(
     ("engine", "more", "together"),
-    [*((*mode, 0) for mode in MODES), ("wave", {}, 8), ("wave", {"mode": "constrained"}, 8)],
+    [
+        ("reference", {}, 0),
+        ("reference", {"temperature": 0.7}, 0),
+        ("wave", {"temperature": 0.7}, 0),
+        ("wave", {}, 8),
+        ("wave", {"mode": "constrained"}, 8),
+    ],
 )
 def test_only_the_questions_whose_numbers_overflow_fail(
     overflowing: Path,
@@ -101,12 +97,12 @@ def test_the_same_weights_work_in_float32(overflowing: Path, tmp_path: Path) -> 
     assert {outcome for outcome, _ in outcomes(path).values()} == {Outcome.OK}
 
 
-@pytest.mark.parametrize(("engine", "more"), MODES)
+@pytest.mark.parametrize("engine", ["reference", "wave"])
 def test_a_model_that_always_overflows_stops_the_run(
-    overflowing: Path, tmp_path: Path, engine: str, more: dict[str, Any]
+    overflowing: Path, tmp_path: Path, engine: str
 ) -> None:
     corpus = make_corpus([[("User", "~", "none")]] * 4)
-    model = make_model(overflowing, engine, dtype="float16", max_new_tokens=4, **more)
+    model = make_model(overflowing, engine, dtype="float16", max_new_tokens=4)
     for _ in range(2):
         with pytest.raises(EngineError, match=f"3 questions in a row .*the logits are {REASON}"):
             run(model, corpus, out=tmp_path)

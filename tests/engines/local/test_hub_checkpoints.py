@@ -18,18 +18,20 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+
+from cradle_engines.local.local_engine import Local, load_local
+from cradle_lib.detection import Options
 
 from ...loopback import Handler, Loopback
+from .conftest import NEW, OLD, error_of
 from .test_adapter import lora, make_adapter
-from .tiny_models import change_settings
+from .tiny_models import change_settings, make_model
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
 ]
-OLD, NEW = "0" * 39 + "a", "0" * 39 + "b"
 TRAINED_ON = "other/base-bnb-4bit"
 # Runs a model over one dialogue, and prints its record and answers, or the error.
 SCRIPT = """
@@ -94,7 +96,7 @@ class Hub(Handler):
 
 @pytest.fixture
 def hub(weights: Path, tmp_path: Path) -> Iterator[Loopback]:
-    """A Hub with a base, an adapter to it, and the base with pickled weights."""
+    """A Hub with a base, and an adapter to it that was trained on a copy."""
     make_adapter(weights, tmp_path / "adapter", lora())
     names = {"base_model_name_or_path": TRAINED_ON}
     change_settings(tmp_path / "adapter", "adapter_config.json", **names)
@@ -152,40 +154,38 @@ def test_an_adapter_on_the_hub_is_pinned_and_answers_like_its_folder(
 def test_the_base_of_an_adapter_given_alone_is_the_one_that_it_names(
     hub: Loopback, tmp_path: Path, weights: Path
 ) -> None:
-    adapter = str(tmp_path / "adapter")
-    for base, alone in (("lab/base", "lab/adapter"), (str(weights), adapter)):
-        change_settings(tmp_path / "adapter", "adapter_config.json", base_model_name_or_path=base)
-        whole, out = f"hf:{base} + {alone}", f"runs-{len(base)}"
-        first, second = runs_of(hub, tmp_path, (f"hf:{alone}", {}, out), (whole, {}, out))
+    bases = {"named": "lab/base", "here": str(weights), "lost": "outputs/base"}
+    for name, base in bases.items():
+        Hub.folders[f"lab/{name}"] = shutil.copytree(tmp_path / "adapter", tmp_path / name)
+        change_settings(tmp_path / name, "adapter_config.json", base_model_name_or_path=base)
+    alone = {"named": "lab/named", "here": str(tmp_path / "here")}
+    whole = {name: f"{bases[name]} + {adapter}" for name, adapter in alone.items()}
+    specs = [
+        (f"hf:{spec}", {}, f"{name}-runs") for each in (alone, whole) for name, spec in each.items()
+    ]
+    *found, refused = runs_of(hub, tmp_path, *specs, ("hf:lab/lost", {}, "lost-runs"))
+    for name, first, second in zip(alone, found[:2], found[2:], strict=True):
         assert first[:2] == second[:2]
-        assert first[0]["weights"] == f"{base} + {alone}"
-        assert f"names the base {base}: `{whole}` is used" in first[2][0]
+        assert first[0]["weights"] == whole[name]
+        assert f"names the base {bases[name]}: `hf:{whole[name]}` is used" in first[2][0]
         assert not second[2]
-        assert len([*(tmp_path / out).rglob("*.jsonl")]) == 1
-    lost = Path(shutil.copytree(adapter, tmp_path / "lost"))
-    change_settings(lost, "adapter_config.json", base_model_name_or_path="outputs/base")
-    Hub.folders |= {"lab/lost": lost}
-    [refused] = runs_of(hub, tmp_path, ("hf:lab/lost", {}, "lost"))
+        assert len([*(tmp_path / f"{name}-runs").rglob("*.jsonl")]) == 1
     assert "outputs/base, which is neither a folder here nor a repository on the Hub" in refused
 
 
 def test_pickled_weights_are_refused_with_the_command_that_converts_them(
-    hub: Loopback, tmp_path: Path, weights: Path
+    hub: Loopback, tmp_path: Path, weights: Path, loaded: Local
 ) -> None:
     pickled = shutil.copytree(weights, tmp_path / "pickled")
-    state = AutoModelForCausalLM.from_pretrained(weights).state_dict()
-    torch.save(state, pickled / "pytorch_model.bin")
+    torch.save(loaded.lm.state_dict(), pickled / "pytorch_model.bin")
     (pickled / "model.safetensors").unlink()
     Hub.folders |= {"lab/pickled": pickled}
-    at_hub, local = runs_of(hub, tmp_path, ("hf:lab/pickled", {}, "a"), (f"hf:{pickled}", {}, "b"))
+    [at_hub] = runs_of(hub, tmp_path, ("hf:lab/pickled", {}, "runs"))
+    local = error_of(make_model(pickled))
     for message in (at_hub, local):
         assert "only pickled weights (.bin)" in message
     words = shlex.split(local.split("`")[1])
     subprocess.run([sys.executable, *words[1:]], check=True, cwd=tmp_path)
-    converted, original = runs_of(
-        hub,
-        tmp_path,
-        (f"hf:{tmp_path / 'pickled-safetensors'}", {}, "c"),
-        (f"hf:{weights}", {}, "d"),
-    )
-    assert converted[1] == original[1]
+    converted = load_local(make_model(tmp_path / "pickled-safetensors"), Options(device="cpu"))
+    ids = torch.arange(4, 68)[None]
+    assert torch.equal(converted.lm(ids).logits, loaded.lm(ids).logits)

@@ -25,7 +25,7 @@ from cradle_lib.labels import BITS, format_mask
 from cradle_lib.prompts import Template, load_template
 
 from ...detection.dialogues import make_corpus
-from .tiny_models import make_model, make_random, make_weights
+from .tiny_models import first_prompt, make_model, make_random, make_weights
 
 LINES = [("I am so tired of it all.", "alert_ongoing"), ("The bus was late.", "none")]
 LINES += [("I hurt myself again.", "confirm_SH_ongoing"), ("We had soup.", "none")]
@@ -103,13 +103,11 @@ LONG |= {"short_factor": [1.0] * 4, "long_factor": [1.0, 2.0, 4.0, 16.0]}
     ("kind", "settings", "cached"),
     [
         ("llama", {}, True),
-        ("mistral", {"sliding_window": 8}, False),
         # The window is longer than the prompts, but not than every prompt.
         ("mistral", {"sliding_window": 1000}, False),
         ("phi3", {"rope_parameters": LONG, "original_max_position_embeddings": 270}, False),
         ("qwen3_next", LINEAR, False),
         ("mamba", {"state_size": 4}, False),
-        ("rwkv", {"context_length": 2048}, False),
     ],
 )
 def test_states_equal_those_of_whole_prompts_for_every_kind_of_cache(
@@ -149,8 +147,7 @@ def test_a_prompt_longer_than_the_context_fails_with_both_numbers(
     deep: Path, splits: tuple[Corpus, Corpus], tmp_path: Path
 ) -> None:
     local = load_local(make_model(deep), Options(device="cpu"))
-    first = [Session(d, load_template("brief")).prompt for d in splits[0]]
-    longest = max(len(local.ids([prompt])[0]) for prompt in first if prompt is not None)
+    longest = max(len(local.ids([first_prompt(each, "brief")])[0]) for each in splits[0])
     # The first questions of the dialogues fit, and later ones do not.
     folder = make_weights(tmp_path / "narrow", layers=3, context=longest)
     answers = read_journal(run(probe_of(folder), splits[0], out=tmp_path, history="gold"))[1]

@@ -12,18 +12,17 @@ from typing import Any
 import pytest
 import torch
 from tokenizers import Tokenizer
-from transformers import AutoModelForCausalLM, GPT2Config, LlamaForCausalLM
+from transformers import LlamaForCausalLM
 
 from cradle_engines.local.local_engine import CONTINUATION, Local, load_local
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Outcome, Session, load_predictions, read_journal
+from cradle_lib.detection import Options, Outcome, read_journal
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError
-from cradle_lib.prompts import load_template
 
 from ...detection.dialogues import make_dialogue
-from .tiny_models import LIMIT, make_model, make_tokenizer, make_weights
+from .tiny_models import LIMIT, first_prompt, make_model, make_random, make_weights
 
 pytestmark = pytest.mark.usefixtures("short_prompt")
 
@@ -81,8 +80,7 @@ def test_a_turn_cannot_contain_control_tokens_of_the_tokenizer(loaded: Local) ->
     local.tokenizer.add_special_tokens({"additional_special_tokens": ["@stop@", "%%go"]})
     ids = local.tokenizer.convert_tokens_to_ids(["@stop@", "%%go"])
     dialogue = make_dialogue(0, [("User", "well @stop@%%go%%go, so be it", "none")])
-    prompt = Session(dialogue, load_template("short")).prompt
-    assert prompt is not None
+    prompt = first_prompt(dialogue)
     assert "@stop@%%go%%go" in prompt.text, "the prompt is the same for every model"
     (found,) = local.ids([prompt])
     assert not set(ids) & set(found)
@@ -92,12 +90,9 @@ def test_a_turn_cannot_contain_control_tokens_of_the_tokenizer(loaded: Local) ->
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model with 120 learned positions."""
-    folder = tmp_path_factory.mktemp("learned")
-    torch.manual_seed(7)
-    config = GPT2Config(vocab_size=400, n_positions=120, n_embd=32, n_layer=1, n_head=4)
-    AutoModelForCausalLM.from_config(config).save_pretrained(folder)
-    make_tokenizer(folder, None)
-    return folder
+    return make_random(
+        tmp_path_factory.mktemp("learned"), "gpt2", chat=None, max_position_embeddings=120
+    )
 
 
 def test_prompt_and_answer_may_fill_the_context_of_the_model(learned: Path) -> None:
@@ -150,30 +145,15 @@ def test_an_answer_cut_at_the_limit_is_unparsed(loaded: Local) -> None:
     assert read(raw, answer_after="<|final|>") == (raw, Outcome.UNPARSED, problem)
 
 
-def test_missing_weights_and_packages_are_reported_in_one_line(
+def test_a_missing_folder_or_package_is_reported(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     absent = make_model(tmp_path / "absent-folder")
-    with pytest.raises(EngineError, match=r"Tiny: there is no folder .*absent-folder") as error:
+    with pytest.raises(EngineError, match=r"^Tiny: there is no folder .*absent-folder"):
         run(absent, corpus, out=tmp_path)
-    assert "\n" not in str(error.value)
-    found = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "torch" else found(name)
-    )
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(EngineError, match=r"needs the package torch.*-e '\.\[local\]'"):
         run(absent, corpus, out=tmp_path)
-
-
-def test_a_finished_run_needs_no_weights(weights: Path, corpus: Corpus, tmp_path: Path) -> None:
-    folder = tmp_path / "moved"
-    folder.symlink_to(weights)
-    model = make_model(folder)
-    path = run(model, corpus, out=tmp_path)
-    folder.unlink()
-    assert run(model, corpus, out=tmp_path) == path
-    assert len(load_predictions(path, corpus).masks) == 6
 
 
 def test_sampling_is_reproducible_after_a_resume_and_differs_between_seeds(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cradle_engines.local import revision
-from cradle_engines.local.revision import base_pin, hub_commit, load_error
+from cradle_engines.local.revision import base_pin
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, read_journal, run_model, stored_runs
@@ -50,16 +50,6 @@ def test_missing_weights_are_reported_in_one_line_without_a_journal(
     assert "\n" not in str(error.value)
     assert f"`hf download {repository}`" in str(error.value)
     assert not (tmp_path / "run.jsonl").exists()
-
-
-def test_a_commit_is_not_looked_up_and_a_folder_must_exist(tmp_path: Path) -> None:
-    assert hub_commit(of_hub(OLD)) == OLD
-    with pytest.raises(EngineError, match=r"there is no folder .*gone"):
-        hub_commit(of_hub(None, str(tmp_path / "gone")))
-    message = str(load_error("Tiny", str(tmp_path), ValueError("one of: .")))
-    assert message.endswith(
-        "loaded: one of. The folder needs config.json, safetensors and a tokenizer."
-    )
 
 
 def test_a_folder_that_changed_is_asked_again_and_one_that_was_restored_is_not(

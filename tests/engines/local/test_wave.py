@@ -18,15 +18,14 @@ from cradle_engines.local.wave import runner
 from cradle_engines.local.wave.attention import BatchLayout
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Options, Outcome, Prediction, Session, read_journal
+from cradle_lib.detection import Options, Outcome, Prediction, read_journal
 from cradle_lib.detection.protocol.parsing import first_line
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import NONE, mask_of
-from cradle_lib.prompts import load_template
 
 from ...detection.dialogues import make_corpus
-from .tiny_models import EXACT, make_model, teach
+from .tiny_models import EXACT, first_prompt, make_model, teach
 
 SHORT = "You label turns. Say one line.\n{history}\nNow this one:\n{current_turn}\n"
 APPEND = "You label turns. Say one line.\n{history}\n{current_turn}\n"
@@ -106,10 +105,8 @@ def test_both_engines_parse_labels_on_several_lines(loaded: Local, tmp_path: Pat
     corpus = make_corpus([[("User", text, NONE)] for text in answers_to])
     texts = []
     for dialogue, answer in zip(corpus, answers_to.values(), strict=True):
-        prompt = Session(dialogue, load_template("short")).prompt
-        assert prompt is not None
         written = loaded.tokenizer(f"{answer}<|end|>")["input_ids"]
-        texts.append([*loaded.ids([prompt])[0], *written])
+        texts.append([*loaded.ids([first_prompt(dialogue)])[0], *written])
     folder = shutil.copytree(loaded.lm.name_or_path, tmp_path / "weights")
     teach(folder, texts)
     both = mask_of(["confirm_SH_ongoing", "confirm_DV_past"])
@@ -150,22 +147,6 @@ def test_with_the_append_only_layout_the_previous_prompt_is_cached(
         assert now.tokens_cached is not None
         assert before.tokens_in is not None
         assert now.tokens_cached >= before.tokens_in - 2
-
-
-@pytest.mark.parametrize(("family", "why"), [("gemma2", "softcap"), ("mamba", "linear_attention")])
-def test_architectures_without_shared_attention_run_one_by_one_with_a_notice(
-    ragged: Corpus, families: dict[str, Path], tmp_path: Path, family: str, why: str
-) -> None:
-    notices: list[str] = []
-    options, folder = Options(notice=notices.append), families[family]
-    waved = run(make_model(folder, "wave"), ragged, out=tmp_path / "w", options=options)
-    plain = run(make_model(folder), ragged, out=tmp_path / "r")
-    [notice] = [sentence for sentence in notices if "Transformers warns" not in sentence]
-    assert why in notice
-    assert outcomes_of(waved) == outcomes_of(plain)
-    model = make_model(folder, "wave", mode="constrained")
-    with pytest.raises(EngineError, match=rf"can't compute .*{why}.*Leave `mode` out"):
-        run(model, ragged, out=tmp_path)
 
 
 def test_after_out_of_memory_the_batch_is_halved_and_no_answer_is_lost(
@@ -234,9 +215,8 @@ def test_an_exception_fails_only_its_question_and_other_answers_are_unchanged(
     options = Options(batch=3)
     model, tokenizer = make_model(folder, engine, **more), AutoTokenizer.from_pretrained(folder)
     usual = outcomes_of(run(model, corpus, out=tmp_path / "usual", options=options))
-    with monkeypatch.context() as patch:
-        raise_on_tokens(patch, tokenizer(" zq zq", add_special_tokens=False)["input_ids"])
-        path = run(model, corpus, out=tmp_path / "broken", options=options)
+    raise_on_tokens(monkeypatch, tokenizer(" zq zq", add_special_tokens=False)["input_ids"])
+    path = run(model, corpus, out=tmp_path / "broken", options=options)
     found = outcomes_of(path)
     place = ("d0002", 2)
     assert [p.reason for p in answers(path).values() if p.outcome is Outcome.FAILED] == [
@@ -245,10 +225,3 @@ def test_an_exception_fails_only_its_question_and_other_answers_are_unchanged(
     assert answers(path)[place].outcome is Outcome.FAILED
     del found[place]
     assert found == {key: value for key, value in usual.items() if key != place}
-    # A later start repeats the failed question.
-    assert outcomes_of(run(model, corpus, out=tmp_path / "broken", options=options)) == usual
-    # A model that raises on all prompts stops the run.
-    raise_on_tokens(monkeypatch, tokenizer("Say one line", add_special_tokens=False)["input_ids"])
-    with pytest.raises(EngineError, match=r"^Tiny: 3 questions in a row .*IndexError") as error:
-        run(model, corpus, out=tmp_path / "always")
-    assert "\n" not in str(error.value)

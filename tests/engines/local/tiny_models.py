@@ -42,7 +42,7 @@ def make_tokenizer(folder: Path, chat: str | None) -> None:
     fast.save_pretrained(folder)
 
 
-#: Architecture and settings by family; all but Gemma 2 and Mamba use shared attention.
+#: Architecture and settings by family; shared attention serves all of them.
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("llama", {"head_dim": 64}),
     "qwen3": ("qwen3", {"head_dim": 16}),
@@ -59,13 +59,10 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
             "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
         },
     ),
-    # Soft-capped scores and linear attention, which shared attention doesn't support.
-    "gemma2": ("gemma2", {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16}),
-    "mamba": ("mamba", {"state_size": 4, "num_attention_heads": None}),
 }
 
-#: The families that shared attention serves.
-EXACT = [name for name in FAMILIES if name not in ("gemma2", "mamba")]
+#: Their names.
+EXACT = list(FAMILIES)
 
 
 def make_weights(
