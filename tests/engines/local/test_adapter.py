@@ -90,10 +90,6 @@ def lora(**settings: Any) -> LoraConfig:
     return LoraConfig(task_type="CAUSAL_LM", **settings)
 
 
-def lora_training(*modules: str, **settings: Any) -> LoraConfig:
-    return lora(modules_to_save=list(modules), **settings)
-
-
 def lora_on(*modules: str, **settings: Any) -> LoraConfig:
     return lora(target_modules=list(modules), **settings)
 
@@ -103,7 +99,7 @@ ADAPTERS: list[tuple[str, PeftConfig]] = [
     ("tied", lora(rank_pattern={"down_proj": 2}, alpha_pattern={"q_proj": 32}, use_rslora=True)),
     ("tied", lora_on("lm_head")),
     ("tied", lora_on("embed_tokens", "lm_head", ensure_weight_tying=True)),
-    ("tied", lora_training("lm_head")),
+    ("tied", lora(modules_to_save=["lm_head"])),
     # These initializations change the weights of the base.
     ("tied", lora(init_lora_weights="pissa")),
     ("tied", lora(kasa_config=KasaConfig())),
@@ -133,6 +129,7 @@ def refusal_of(model: Model) -> str:
     return message
 
 
+BITS = {"loftq_bits": 4, "loftq_iter": 1}
 ALORA = lora(alora_invocation_tokens=[300, 301])
 
 
@@ -151,6 +148,8 @@ ALORA = lora(alora_invocation_tokens=[300, 301])
         (lora(init_lora_weights="pissa_niter_2"), {}, "initialization `pissa_niter_2` changed"),
         # Making one needs data, and its files look like those of any other adapter.
         (lora(), {"init_lora_weights": "corda"}, "initialization `corda` changed"),
+        (lora(), {"init_lora_weights": "lora_ga"}, "initialization `lora_ga` changed"),
+        (lora(), {"init_lora_weights": "loftq", "loftq_config": BITS}, "`loftq` changed"),
     ],
 )
 def test_other_kinds_of_adapters_are_refused_by_name(

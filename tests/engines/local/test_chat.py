@@ -38,9 +38,6 @@ CONTENTS = {
     # As SmolVLM and Qwen2-VL do: a string is omitted without an error.
     "parts": "{% for part in m['content'] %}{% if part['type'] == 'text' %}{{ part['text'] }}"
     "{% endif %}{% endfor %}",
-    # As Llama 4 and Gemma 3 do.
-    "either": "{% if m['content'] is string %}{{ m['content'] }}{% else %}"
-    "{% for part in m['content'] %}{{ part['text'] | trim }}{% endfor %}{% endif %}",
     "parts, or an error": "{% if m['content'] is string %}{{ raise_exception('parts') }}{% endif %}"
     "{{ m['content'][0]['text'] }}",
 }

@@ -1,4 +1,4 @@
-"""Loading refuses checkpoints with missing, unused or invalid tensors.
+"""Loading refuses checkpoints of other kinds, and those with missing, unused or invalid tensors.
 
 The folders are written by ``save_pretrained`` and then changed like in real mistakes.
 """
@@ -6,21 +6,25 @@ The folders are written by ``save_pretrained`` and then changed like in real mis
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import transformers as t
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from cradle_engines.local.local_engine import load_local
+from cradle_engines.local.local_engine import Local, load_local
 from cradle_lib.detection.models.engine import Options
 
 from .conftest import error_of
-from .tiny_models import change_settings, make_model, make_random
+from .tiny_models import CHAT, change_settings, make_model, make_random, make_tokenizer
 
 FILE = "model.safetensors"
 EMBEDDING = "model.embed_tokens.weight"
@@ -136,3 +140,99 @@ def test_a_warning_of_transformers_becomes_a_notice(weights: Path, tmp_path: Pat
     load_local(make_model(folder), Options(notice=message.append))
     [sentence] = message
     assert sentence.startswith("Tiny: Transformers warns: Unrecognized keys in `rope_parameters`")
+
+
+def test_pickled_weights_are_refused_with_the_command_that_converts_them(
+    loaded: Local, tmp_path: Path
+) -> None:
+    pickled = shutil.copytree(loaded.lm.name_or_path, tmp_path / "pickled")
+    torch.save(loaded.lm.state_dict(), pickled / "pytorch_model.bin")
+    (pickled / "model.safetensors").unlink()
+    message = error_of(make_model(pickled))
+    assert "only pickled weights (.bin)" in message
+    command = shlex.split(message.split("`")[1])
+    subprocess.run([sys.executable, *command[1:]], check=True, cwd=tmp_path)
+    converted = load_local(make_model(tmp_path / "pickled-safetensors"), Options(device="cpu"))
+    ids = torch.arange(4, 68)[None]
+    assert torch.equal(converted.lm(ids).logits, loaded.lm(ids).logits)
+
+
+# ---- Checkpoints that do not generate text from left to right ------------------------
+
+SIZES: dict[str, Any] = {
+    "vocab_size": 400, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1,
+    "num_attention_heads": 4, "max_position_embeddings": 128, "bos_token_id": 1,
+    "eos_token_id": 0, "pad_token_id": 0, "initializer_range": 0.5,
+}  # fmt: skip
+
+
+def reason_of(folder: Path) -> str:
+    message = error_of(make_model(folder))
+    assert f"Tiny: {folder} is not a causal language model: " in message
+    return message
+
+
+def make_configuration(folder: Path, kind: str, **settings: Any) -> Path:
+    """Saves the configuration of a class, which is refused before weights are read."""
+    getattr(t, kind).config_class(architectures=[kind], **settings).save_pretrained(folder)
+    make_tokenizer(folder, CHAT)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "BertForMaskedLM",
+        "LlamaForSequenceClassification",
+        "Qwen3Model",
+        "T5ForConditionalGeneration",
+    ],
+)
+def test_other_architectures_are_refused_by_name(tmp_path: Path, kind: str) -> None:
+    assert f"the `architectures` of its config.json name {kind}." in reason_of(
+        make_configuration(tmp_path, kind)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "field"),
+    [
+        ("Qwen3ForCausalLM", {"is_causal": False}, "is_causal: False"),
+        (
+            "Gemma3ForCausalLM",
+            {"use_bidirectional_attention": True},
+            "use_bidirectional_attention: True",
+        ),
+        ("Florence2ForConditionalGeneration", {}, "is_encoder_decoder: True"),
+    ],
+)
+def test_fields_of_the_configuration_are_refused_by_name(
+    tmp_path: Path, kind: str, settings: dict[str, Any], field: str
+) -> None:
+    folder = make_configuration(tmp_path, kind, **settings)
+    assert f"{kind} with `{field}`" in reason_of(folder)
+
+
+def test_the_outputs_of_a_model_decide_where_its_names_do_not(tmp_path: Path) -> None:
+    for is_decoder in (False, True):
+        config = t.BertConfig(**SIZES, is_decoder=is_decoder)
+        folder = tmp_path / str(is_decoder)
+        t.BertLMHeadModel(config).save_pretrained(folder)
+        make_tokenizer(folder, CHAT)
+    assert load_local(make_model(folder), Options())
+    words = "the outputs of BertLMHeadModel depend on later tokens"
+    assert words in reason_of(tmp_path / "False")
+
+
+def test_architectures_with_another_prefix_or_missing(weights: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(weights, tmp_path / "weights")
+    change_settings(folder, "config.json", architectures=["FSDPLlamaForCausalLM"])
+    assert load_local(make_model(folder), Options())
+    change_settings(folder, "config.json", architectures=None)
+    assert "config.json name no model" in reason_of(folder)
+
+
+def test_an_embedding_model_is_refused(weights: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(weights, tmp_path / "weights")
+    (folder / "modules.json").write_text("[]")
+    assert "it is an embedding model (modules.json)" in reason_of(folder)

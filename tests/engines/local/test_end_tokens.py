@@ -98,30 +98,19 @@ def test_every_source_of_an_end_token_is_used(
     assert local.chat.training_end(local.ends) == (END if source == "template" else 0)
 
 
-def test_a_trained_model_stops_at_its_end_token(
+def test_training_needs_an_end_token_and_prefers_that_of_the_tokenizer(
     weights: Path, asked: Corpus, tmp_path: Path
 ) -> None:
     folder = variant(weights, tmp_path / "model", "tokenizer")
     # Templates of base models write no end token.
     (folder / "chat_template.jinja").write_text(CHAT.replace("<|end|>{% endfor", "{% endfor"))
-    local, template = load_local(make_model(folder), Options()), load_template("short")
-    asked_and_answered = list(questions(asked.dialogues[0], template, local))
-    assert {answer[-1] for _, answer, _ in asked_and_answered} == {END}
-    teach(folder, [[*prompt, *answer] for prompt, answer, _ in asked_and_answered])
-    lengths = [len(answer) for _, answer, _ in asked_and_answered]
-    for engine in ("reference", "wave"):
-        answers = read_journal(run(make_model(folder, engine), asked, out=tmp_path / engine))[1]
-        assert [(p.answer, p.tokens_out) for p in answers] == [("none", n) for n in lengths]
-
-
-def test_training_needs_an_end_token(weights: Path, asked: Corpus, tmp_path: Path) -> None:
-    folder = shutil.copytree(weights, tmp_path / "model")
-    (folder / "chat_template.jinja").write_text(CHAT.replace("<|end|>{% endfor", "{% endfor"))
+    question = (asked.dialogues[0], load_template("short"))
+    answered = questions(*question, load_local(make_model(folder), Options()))
+    assert {answer[-1] for _, answer, _ in answered} == {END}
     for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
         change_settings(folder, name, eos_token_id=None, eos_token=None)
-    local = load_local(make_model(folder), Options())
     with pytest.raises(EngineError, match=r"`eos_token` in its tokenizer_config\.json"):
-        list(questions(asked.dialogues[0], load_template("short"), local))
+        list(questions(*question, load_local(make_model(folder), Options())))
 
 
 def test_the_default_end_token_of_an_architecture_is_ignored(weights: Path, tmp_path: Path) -> None:

@@ -69,8 +69,10 @@ def answers(
     return [first_line(p.answer) for p in sorted(found, key=lambda p: (p.dialogue, p.turn))]
 
 
-@pytest.mark.parametrize("decoding", [{}, {"temperature": 0.9, "seed": 4}], ids=str)
-def test_settings_of_a_checkpoint_are_ignored_by_default(
+@pytest.mark.parametrize(
+    "decoding", [{}, {"temperature": 0.9, "seed": 4}, {"none_bias": 5.0}], ids=str
+)
+def test_only_settings_of_the_entry_are_used_by_default_in_both_engines(
     weights: Path, loaded: Local, corpus: Corpus, tmp_path: Path, decoding: dict[str, Any]
 ) -> None:
     usual = answers(Reference, loaded, corpus, **decoding)
@@ -78,6 +80,7 @@ def test_settings_of_a_checkpoint_are_ignored_by_default(
     local = load_local(make_model(shipped), Options())
     for kind in ENGINES:
         assert answers(kind, local, corpus, **decoding) == usual
+    assert not decoding or usual != answers(Reference, loaded, corpus), "they change answers"
 
 
 @pytest.mark.parametrize("settings", SHIPPED, ids=str)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -17,21 +16,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-import torch
-
-from cradle_engines.local.local_engine import Local, load_local
-from cradle_lib.detection import Options
 
 from ...loopback import Handler, Loopback
-from .conftest import NEW, OLD, error_of
+from .conftest import NEW, OLD
 from .test_adapter import lora, make_adapter
-from .tiny_models import change_settings, make_model
+from .tiny_models import change_settings
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-]
 TRAINED_ON = "other/base-bnb-4bit"
 # Runs a model over one dialogue, and prints its record and answers, or the error.
 SCRIPT = """
@@ -96,11 +86,14 @@ class Hub(Handler):
 
 @pytest.fixture
 def hub(weights: Path, tmp_path: Path) -> Iterator[Loopback]:
-    """A Hub with a base, and an adapter to it that was trained on a copy."""
+    """A Hub with a base, an adapter that was trained on a copy of it, and pickled weights."""
     make_adapter(weights, tmp_path / "adapter", lora())
     names = {"base_model_name_or_path": TRAINED_ON}
     change_settings(tmp_path / "adapter", "adapter_config.json", **names)
-    Hub.folders = {"lab/base": weights, "lab/adapter": tmp_path / "adapter"}
+    pickled = shutil.copytree(weights, tmp_path / "pickled")
+    (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
+    adapter = tmp_path / "adapter"
+    Hub.folders = {"lab/base": weights, "lab/adapter": adapter, "lab/pickled": pickled}
     Hub.commit = OLD
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "short.txt").write_text("Label.\n{history}\n{current_turn}\n")
@@ -126,7 +119,7 @@ def test_an_adapter_on_the_hub_is_pinned_and_answers_like_its_folder(
 ) -> None:
     spec, named = "hf:lab/base + lab/adapter", {"trained_on": TRAINED_ON}
     local = f"hf:{weights} + {tmp_path / 'adapter'}"
-    refused, alone, found, folders, base, wrong = runs_of(
+    refused, alone, found, folders, base, wrong, pickled = runs_of(
         hub,
         tmp_path,
         (spec, {}, "refused"),
@@ -135,12 +128,14 @@ def test_an_adapter_on_the_hub_is_pinned_and_answers_like_its_folder(
         (local, named, "folders"),
         ("hf:lab/base", {}, "base"),
         (spec, {"trained_on": "other/base"}, "wrong"),
+        ("hf:lab/pickled", {}, "pickled"),
     )
     assert f"was trained on {TRAINED_ON}" in refused
     assert f"`--set trained_on={TRAINED_ON}`" in refused
     assert f"was trained on {TRAINED_ON}" in wrong
     assert f"lab/adapter is an adapter, and its adapter_config.json names {TRAINED_ON}" in alone
     assert f"`hf:BASE + lab/adapter`, with `--set trained_on={TRAINED_ON}`" in alone
+    assert "lab/pickled has no safetensors, only pickled weights (.bin)" in pickled
     settings, answers, _ = found
     assert (settings["revision"], settings["trained_on"]) == (f"{OLD} + {OLD}", TRAINED_ON)
     assert answers == folders[1] != base[1]
@@ -149,43 +144,3 @@ def test_an_adapter_on_the_hub_is_pinned_and_answers_like_its_folder(
     again, other = runs_of(hub, tmp_path, (spec, named, "found"), (spec, named, "new"))
     assert again[:2] == found[:2]
     assert other[0]["revision"] == f"{NEW} + {NEW}"
-
-
-def test_the_base_of_an_adapter_given_alone_is_the_one_that_it_names(
-    hub: Loopback, tmp_path: Path, weights: Path
-) -> None:
-    bases = {"named": "lab/base", "here": str(weights), "lost": "outputs/base"}
-    for name, base in bases.items():
-        Hub.folders[f"lab/{name}"] = shutil.copytree(tmp_path / "adapter", tmp_path / name)
-        change_settings(tmp_path / name, "adapter_config.json", base_model_name_or_path=base)
-    alone = {"named": "lab/named", "here": str(tmp_path / "here")}
-    whole = {name: f"{bases[name]} + {adapter}" for name, adapter in alone.items()}
-    specs = [
-        (f"hf:{spec}", {}, f"{name}-runs") for each in (alone, whole) for name, spec in each.items()
-    ]
-    *found, refused = runs_of(hub, tmp_path, *specs, ("hf:lab/lost", {}, "lost-runs"))
-    for name, first, second in zip(alone, found[:2], found[2:], strict=True):
-        assert first[:2] == second[:2]
-        assert first[0]["weights"] == whole[name]
-        assert f"names the base {bases[name]}: `hf:{whole[name]}` is used" in first[2][0]
-        assert not second[2]
-        assert len([*(tmp_path / f"{name}-runs").rglob("*.jsonl")]) == 1
-    assert "outputs/base, which is neither a folder here nor a repository on the Hub" in refused
-
-
-def test_pickled_weights_are_refused_with_the_command_that_converts_them(
-    hub: Loopback, tmp_path: Path, weights: Path, loaded: Local
-) -> None:
-    pickled = shutil.copytree(weights, tmp_path / "pickled")
-    torch.save(loaded.lm.state_dict(), pickled / "pytorch_model.bin")
-    (pickled / "model.safetensors").unlink()
-    Hub.folders |= {"lab/pickled": pickled}
-    [at_hub] = runs_of(hub, tmp_path, ("hf:lab/pickled", {}, "runs"))
-    local = error_of(make_model(pickled))
-    for message in (at_hub, local):
-        assert "only pickled weights (.bin)" in message
-    words = shlex.split(local.split("`")[1])
-    subprocess.run([sys.executable, *words[1:]], check=True, cwd=tmp_path)
-    converted = load_local(make_model(tmp_path / "pickled-safetensors"), Options(device="cpu"))
-    ids = torch.arange(4, 68)[None]
-    assert torch.equal(converted.lm(ids).logits, loaded.lm(ids).logits)

@@ -13,12 +13,11 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 
 from cradle_engines.local.local_engine import Local, load_local
-from cradle_engines.local.probe import Probe
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import Model, Outcome, load_predictions, read_journal
 from cradle_lib.detection.models.engine import Options
-from cradle_lib.detection.protocol.session import Answer, Session, gold_questions
+from cradle_lib.detection.protocol.session import Answer, Session
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS, format_mask
@@ -68,28 +67,6 @@ def probe_of(folder: Path) -> Model:
     return make_model(folder).model_copy(update={"engine": "probe", "prompt": "brief"})
 
 
-@pytest.fixture(scope="module")
-def deep(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_weights(tmp_path_factory.mktemp("deep"), layers=3)
-
-
-def test_the_probe_equals_scikit_learn_on_hidden_states_of_whole_prompts(
-    deep: Path, splits: tuple[Corpus, Corpus], tmp_path: Path
-) -> None:
-    test, train = splits
-    predictions = load_predictions(run(probe_of(deep), test, out=tmp_path, history="gold"), test)
-    local, template = load_local(make_model(deep), Options(device="cpu")), load_template("brief")
-    learned, masks = states(train, local, template)
-    used = [bit for bit in BITS.values() if (masks & bit).any()]
-    scaler = StandardScaler().fit(learned)
-    oracle = OneVsRestClassifier(LogisticRegression(class_weight="balanced", max_iter=1000))
-    oracle.fit(scaler.transform(learned), np.stack([masks & bit > 0 for bit in used], axis=1))
-    found = oracle.predict(scaler.transform(states(test, local, template)[0]))
-    assert predictions.masks.tolist() == (found @ np.array(used)).tolist()
-    assert predictions.masks.any()
-    assert f"train:{train.fingerprint}" in str(predictions.record.revision)
-
-
 LINEAR = {"linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 8}
 LINEAR |= {"linear_value_head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2}
 LINEAR |= {"moe_intermediate_size": 16, "shared_expert_intermediate_size": 16, "head_dim": 8}
@@ -102,7 +79,7 @@ LONG |= {"short_factor": [1.0] * 4, "long_factor": [1.0, 2.0, 4.0, 16.0]}
 @pytest.mark.parametrize(
     ("kind", "settings", "cached"),
     [
-        ("llama", {}, True),
+        ("llama", {"num_hidden_layers": 3}, True),
         # The window is longer than the prompts, but not than every prompt.
         ("mistral", {"sliding_window": 1000}, False),
         ("phi3", {"rope_parameters": LONG, "original_max_position_embeddings": 270}, False),
@@ -110,31 +87,27 @@ LONG |= {"short_factor": [1.0] * 4, "long_factor": [1.0, 2.0, 4.0, 16.0]}
         ("mamba", {"state_size": 4}, False),
     ],
 )
-def test_states_equal_those_of_whole_prompts_for_every_kind_of_cache(
+def test_the_probe_equals_scikit_learn_on_hidden_states_of_whole_prompts(
     splits: tuple[Corpus, Corpus], tmp_path: Path, kind: str, settings: dict[str, Any], cached: bool
 ) -> None:
-    model = probe_of(make_random(tmp_path / "model", kind, **settings))
-    probe = Probe(model, splits[0], Options(device="cpu"))
-    local, template, known = load_local(model, Options(device="cpu")), load_template("brief"), []
-    for dialogue in splits[0]:
-        oracle = states(splits[0].subset([int(dialogue.id[1:])], "one"), local, template)[0]
-        for (prompt, _), expected in zip(gold_questions(dialogue, template), oracle, strict=True):
-            state, tokens = probe._state(local.ids([prompt])[0])
-            np.testing.assert_allclose(state, expected, rtol=1e-3, atol=1e-3 * expected.std())
-            known.append(tokens)
-    assert any(known) is cached
-
-
-def test_a_cache_that_cannot_be_reused_is_reported(
-    splits: tuple[Corpus, Corpus], tmp_path: Path
-) -> None:
-    model, notices = probe_of(make_random(tmp_path / "m", "mistral", sliding_window=8)), list[str]()
+    test, train = splits
+    model, notices = probe_of(make_random(tmp_path / "model", kind, **settings)), list[str]()
     options = Options(device="cpu", notice=notices.append)
-    stored = read_journal(run(model, splits[0], out=tmp_path, options=options))[1]
-    assert {p.outcome for p in stored} == {Outcome.OK}
-    assert {p.tokens_cached for p in stored} == {0}
-    [sentence] = notices
-    assert "its cache can't be reused for another prompt" in sentence
+    predictions = load_predictions(
+        run(model, test, out=tmp_path, history="gold", options=options), test
+    )
+    local, template = load_local(model, Options(device="cpu")), load_template("brief")
+    learned, masks = states(train, local, template)
+    used = [bit for bit in BITS.values() if (masks & bit).any()]
+    scaler = StandardScaler().fit(learned)
+    oracle = OneVsRestClassifier(LogisticRegression(class_weight="balanced", max_iter=1000))
+    oracle.fit(scaler.transform(learned), np.stack([masks & bit > 0 for bit in used], axis=1))
+    found = oracle.predict(scaler.transform(states(test, local, template)[0]))
+    assert predictions.masks.tolist() == (found @ np.array(used)).tolist()
+    assert predictions.masks.any()
+    assert f"train:{train.fingerprint}" in str(predictions.record.revision)
+    # A cache that can't be reused is reported.
+    assert any("can't be reused for another prompt" in each for each in notices) is not cached
 
 
 def test_without_a_train_split_no_weights_are_loaded(tmp_path: Path) -> None:
@@ -144,12 +117,12 @@ def test_without_a_train_split_no_weights_are_loaded(tmp_path: Path) -> None:
 
 
 def test_a_prompt_longer_than_the_context_fails_with_both_numbers(
-    deep: Path, splits: tuple[Corpus, Corpus], tmp_path: Path
+    weights: Path, splits: tuple[Corpus, Corpus], tmp_path: Path
 ) -> None:
-    local = load_local(make_model(deep), Options(device="cpu"))
+    local = load_local(make_model(weights), Options(device="cpu"))
     longest = max(len(local.ids([first_prompt(each, "brief")])[0]) for each in splits[0])
     # The first questions of the dialogues fit, and later ones do not.
-    folder = make_weights(tmp_path / "narrow", layers=3, context=longest)
+    folder = make_weights(tmp_path / "narrow", context=longest)
     answers = read_journal(run(probe_of(folder), splits[0], out=tmp_path, history="gold"))[1]
     failed = [answer for answer in answers if answer.outcome is Outcome.FAILED]
     assert 0 < len(failed) < len(answers)

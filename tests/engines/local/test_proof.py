@@ -42,31 +42,24 @@ LONG = rope(
 )  # fmt: skip
 
 
-def load(folder: Path, **decoding: Any) -> Local:
-    options = Options(device="cpu", notice=lambda _: None)
-    return load_local(make_model(folder, "wave", **decoding), options)
+def load(folder: Path) -> Local:
+    return load_local(make_model(folder, "wave"), Options(device="cpu", notice=lambda _: None))
 
 
-SAME: list[tuple[str, dict[str, Any]]] = [
-    (
-        "llama",
-        {"rope_parameters": rope("yarn", factor=4.0, original_max_position_embeddings=512)},
-    ),
-    ("gpt2", {}),
-    # Windows that are shorter and longer than the texts.
-    ("mistral", {"sliding_window": 16}),
-    ("mistral", {"sliding_window": 1000}),
-    ("cohere2", {"sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"]}),
-    ("mixtral", EXPERTS),
-]
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize(("kind", "settings"), SAME)
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("gpt2", {}),
+        # Windows that are shorter and longer than the texts.
+        ("mistral", {"sliding_window": 16}),
+        ("mistral", {"sliding_window": 1000}),
+        ("mixtral", EXPERTS),
+    ],
+)
 def test_models_with_the_same_logits_are_accepted(
-    tmp_path: Path, kind: str, settings: dict[str, Any], dtype: str
+    tmp_path: Path, kind: str, settings: dict[str, Any]
 ) -> None:
-    assert proof.prove(load(make_random(tmp_path, kind, **settings), dtype=dtype))
+    assert proof.prove(load(make_random(tmp_path, kind, **settings)))
 
 
 NESTED = {"full_attention": rope("default"), "sliding_attention": rope("dynamic", factor=2.0)}

@@ -6,6 +6,7 @@ Tiny models are trained to reason in the formats of several model families.
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from cradle_lib.errors import EngineError
 from cradle_lib.labels import BITS
 from cradle_lib.prompts import load_template
 
-from .tiny_models import CHAT, make_model, make_weights, teach
+from .tiny_models import CHAT, LIMIT, make_model, make_weights, teach
 
 pytestmark = pytest.mark.usefixtures("short_prompt")
 
@@ -34,26 +35,20 @@ LONG = 80
 
 
 def make_thinker(
-    folder: Path, opened: str, answer: str, *, token: str = "<|final|>", special: bool = True
+    folder: Path, opened: str, answer: str, token: str, *, special: bool | None
 ) -> Path:
     """Makes a model whose template ends with ``opened`` and that writes ``answer``.
 
-    ``token`` is in its vocabulary.
+    ``token`` is in its vocabulary unless ``special`` is ``None``.
     """
     make_weights(folder, CHAT.replace("<|assistant|>", f"<|assistant|>{opened}"))
-    name_token(folder, token, special=special)
+    if special is not None:
+        tokens = json.loads((folder / "tokenizer.json").read_text().replace("<|final|>", token))
+        [named] = [each for each in tokens["added_tokens"] if each["content"] == token]
+        named["special"] = special
+        (folder / "tokenizer.json").write_text(json.dumps(tokens))
     text = f"<|user|>Label.\nUser: hello<|end|><|assistant|>{opened}{answer}<|end|>"
     return teach(folder, [AutoTokenizer.from_pretrained(folder)(text)["input_ids"]])
-
-
-def name_token(folder: Path, token: str, *, special: bool = True) -> None:
-    """Renames the token ``<|final|>``."""
-    file = folder / "tokenizer.json"
-    content = file.read_text().replace("<|final|>", token)
-    if not special:
-        head, found, tail = content.partition(f'"content": "{token}"')
-        content = head + found + tail.replace('"special": true', '"special": false', 1)
-    file.write_text(content)
 
 
 def answer_of(
@@ -82,8 +77,8 @@ def test_only_text_after_a_closed_thought_is_parsed(
         tmp_path / "model",
         "" if opens_itself else opened,
         opened + thought if opens_itself else thought,
-        token="<|final|>" if special is None else closes,
-        special=bool(special),
+        closes,
+        special=special,
     )
     for engine in ("reference", "wave"):
         found = answer_of(weights, hello, tmp_path, engine)
@@ -121,11 +116,6 @@ QWEN = (
 #: What a template writes before an answer, the switch for its thoughts, and whether they are on.
 SWITCHED = [
     (QWEN, "enable_thinking", True),
-    (
-        "{% if enable_thinking is false %}</think>{% else %}<think>{% endif %}",
-        "enable_thinking",
-        True,
-    ),
     ("{% if thinking is defined and not thinking %}</think>{% endif %}", "thinking", True),
     ("{% if thinking %}<think>{% else %}</think>{% endif %}", "thinking", False),
 ]
@@ -189,48 +179,60 @@ def test_a_run_that_began_with_thoughts_goes_on_with_them(
     assert other_settings(roomy, hello, "self", record) == {"chat": (None, off)}
 
 
-def test_a_thought_that_is_not_closed_is_unparsed(loaded: Local) -> None:
-    tokenizer = copy.deepcopy(loaded.tokenizer)
-    tokenizer.chat_template = CHAT.replace("<|assistant|>", "<|assistant|><think>\n")
-    local = replace(loaded, tokenizer=tokenizer)
-    ids = tokenizer(f"none</reasoning>{LABEL}")["input_ids"]
-    answer = local.answer(ids, ended=True, tokens_in=1, tokens_cached=0)
-    assert answer.outcome is Outcome.UNPARSED
-    assert answer.reason == "the thought that the prompt opened (<think>) is not closed"
+@pytest.fixture
+def local(loaded: Local) -> Local:
+    """The tiny Llama with a tokenizer that a test may change."""
+    return replace(loaded, tokenizer=copy.deepcopy(loaded.tokenizer))
 
 
-def read(local: Local, text: str, **decoding: Any) -> tuple[str, Outcome | None]:
+def read(local: Local, text: str, *, ended: bool = True, **decoding: Any) -> tuple[Any, ...]:
+    """Gives the text, outcome and reason of an answer."""
     local = replace(local, decoding=local.decoding.model_copy(update=decoding))
     ids = local.tokenizer(text)["input_ids"]
-    answer = local.answer(ids, ended=True, tokens_in=1, tokens_cached=0)
-    return answer.text, answer.outcome
+    answer = local.answer(ids, ended=ended, tokens_in=1, tokens_cached=0)
+    return answer.text, answer.outcome, answer.reason
+
+
+def test_a_cut_answer_and_an_answer_in_a_thought_are_unparsed(local: Local) -> None:
+    cut = f"cut at {LIMIT} tokens"
+    for text in ("alert_past", "alert_past\nconf", "alert_past\nReason: it"):
+        assert read(local, text, ended=False) == (text, Outcome.UNPARSED, cut)
+    text = "The user is well.\nalert"
+    assert read(local, text, ended=False) == (text, None, None)
+    raw, problem = "I think and think<|end|>", "no <|final|> in the answer"
+    assert read(local, raw, answer_after="<|final|>") == (raw, Outcome.UNPARSED, problem)
+    local.tokenizer.chat_template = CHAT.replace("<|assistant|>", "<|assistant|><think>\n")
+    raw, problem = f"none</reasoning>{LABEL}", "the thought that the prompt opened (<think>) is"
+    assert read(local, raw) == (raw, Outcome.UNPARSED, f"{problem} not closed")
 
 
 @pytest.mark.parametrize("token", ["</s>", "<｜User｜>"])  # noqa: RUF001
-def test_only_special_tokens_of_the_tokenizer_are_removed(loaded: Local, token: str) -> None:
-    local = replace(loaded, tokenizer=copy.deepcopy(loaded.tokenizer))
+def test_only_special_tokens_of_the_tokenizer_are_removed(local: Local, token: str) -> None:
     local.tokenizer.add_special_tokens({"additional_special_tokens": [token, "<think>"]})
     local.tokenizer.add_tokens([AddedToken("<s_end>", special=True), AddedToken("<plain>")])
-    assert read(local, f"{LABEL}<s_end>") == (LABEL, None)
-    assert read(local, f"{LABEL}<plain>") == (f"{LABEL}<plain>", None)
-    assert read(local, f"{LABEL}{token}<|end|>") == (LABEL, None)
-    assert read(local, f"{token}{LABEL}; none{token}{token}") == (f"{LABEL}; none", None)
-    # Text that only looks like a special token stays.
-    assert read(local, f"{LABEL}<|other|>") == (f"{LABEL}<|other|>", None)
-    assert read(local, f"<think>a{token}</think>{LABEL}") == (f"<think>a</think>{LABEL}", None)
+    texts = {
+        f"{LABEL}<s_end>": LABEL,
+        f"{LABEL}<plain>": f"{LABEL}<plain>",
+        f"{LABEL}{token}<|end|>": LABEL,
+        f"{token}{LABEL}; none{token}{token}": f"{LABEL}; none",
+        # Text that only looks like a special token stays.
+        f"{LABEL}<|other|>": f"{LABEL}<|other|>",
+        f"<think>a{token}</think>{LABEL}": f"<think>a</think>{LABEL}",
+    }
+    for written, text in texts.items():
+        assert read(local, written) == (text, None, None)
     # The same after the text that begins the answer.
-    after = {"answer_after": "FINAL"}
-    assert read(local, f"none FINAL{LABEL}{token}", **after) == (LABEL, None)
-    assert read(local, f"none FINAL{LABEL}<|x|>", **after) == (f"{LABEL}<|x|>", None)
+    for end, left in ((token, ""), ("<|x|>", "<|x|>")):
+        found = read(local, f"none FINAL{LABEL}{end}", answer_after="FINAL")
+        assert found == (f"{LABEL}{left}", None, None)
 
 
-def test_gpt_oss_channels_are_recognised_by_special_tokens(loaded: Local) -> None:
-    local = replace(loaded, tokenizer=copy.deepcopy(loaded.tokenizer))
+def test_gpt_oss_channels_are_recognised_by_special_tokens(local: Local) -> None:
     control = ["<|channel|>", "<|message|>", "<|start|>", "<|return|>"]
     local.tokenizer.add_special_tokens({"additional_special_tokens": control})
     thought = "<|channel|>analysis<|message|>none\n"
     final = f"<|channel|>final<|message|>{LABEL}"
-    text, _ = read(local, f"{thought}<|start|>assistant{final}<|return|>")
+    text, *_ = read(local, f"{thought}<|start|>assistant{final}<|return|>")
     assert text == f"{thought}assistant{final}"
-    assert read(local, text, answer_after="<|channel|>final<|message|>") == (LABEL, None)
+    assert read(local, text, answer_after="<|channel|>final<|message|>") == (LABEL, None, None)
     assert read_answer(text) == (Outcome.OK, BITS[LABEL])

@@ -129,22 +129,6 @@ def test_an_answer_without_room_fails_and_the_run_continues(
     assert [p.outcome for p in stored] == [Outcome.FAILED] * 6
 
 
-def test_an_answer_cut_at_the_limit_is_unparsed(loaded: Local) -> None:
-    def read(text: str, *, ended: bool = True, **decoding: Any) -> tuple[Any, ...]:
-        local = replace(loaded, decoding=loaded.decoding.model_copy(update=decoding))
-        ids = local.tokenizer(text)["input_ids"]
-        answer = local.answer(ids, ended=ended, tokens_in=1, tokens_cached=0)
-        return answer.text, answer.outcome, answer.reason
-
-    cut = f"cut at {LIMIT} tokens"
-    for text in ("alert_past", "alert_past\nconf", "alert_past\nReason: it"):
-        assert read(text, ended=False) == (text, Outcome.UNPARSED, cut)
-    text = "The user is well.\nalert"
-    assert read(text, ended=False) == (text, None, None)
-    raw, problem = "I think and think<|end|>", "no <|final|> in the answer"
-    assert read(raw, answer_after="<|final|>") == (raw, Outcome.UNPARSED, problem)
-
-
 def test_a_missing_folder_or_package_is_reported(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,17 +123,6 @@ def test_both_engines_parse_labels_on_several_lines(loaded: Local, tmp_path: Pat
         assert (cut.outcome, cut.mask) == (Outcome.UNPARSED, 0)
 
 
-def test_answers_with_a_bias_equal_those_of_the_reference_engine(
-    ragged: Corpus, families: dict[str, Path], tmp_path: Path
-) -> None:
-    greedy = run(make_model(families["llama"], "wave"), ragged, out=tmp_path / "greedy")
-    made = [
-        run(make_model(families["llama"], engine, none_bias=5.0), ragged, out=tmp_path / engine)
-        for engine in ("reference", "wave")
-    ]
-    assert outcomes_of(made[0]) == outcomes_of(made[1]) != outcomes_of(greedy)
-
-
 def test_with_the_append_only_layout_the_previous_prompt_is_cached(
     families: dict[str, Path], tmp_path: Path
 ) -> None:
