@@ -20,6 +20,7 @@ from cradle_engines.local.local_engine import Local, load_local
 from cradle_extras.training.sequences import token_tree
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Model, Options, Outcome, Prediction, read_answer, read_journal
+from cradle_lib.detection.models import model as model_module
 from cradle_lib.detection.runs.matching import other_settings
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError
@@ -129,10 +130,17 @@ def chat_of(model: Model, corpus: Corpus, out: Path) -> tuple[Any, int | None]:
 
 @pytest.mark.parametrize(("before_answer", "switch", "is_on"), SWITCHED)
 def test_thinking_is_off_where_answers_have_no_room_for_it(
-    hello: Corpus, tmp_path: Path, before_answer: str, switch: str, is_on: bool
+    hello: Corpus,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    before_answer: str,
+    switch: str,
+    is_on: bool,
 ) -> None:
+    # Less than the usual 2,048 tokens, so that answers are short.
+    monkeypatch.setattr(model_module, "_ROOM_TO_THINK", LONG)
     chat = CHAT.replace("<|assistant|>", f"<|assistant|>{before_answer}")
-    weights = make_weights(tmp_path / "model", chat, context=4096)
+    weights = make_weights(tmp_path / "model", chat)
     off, on = ({"chat": {switch: value}} for value in (False, True))
     made = {
         name: chat_of(make_model(weights, "wave", **settings), hello, tmp_path / name)
@@ -140,8 +148,8 @@ def test_thinking_is_off_where_answers_have_no_room_for_it(
             "plain": {},
             "off": off,
             "on": on,
-            "constrained": {"mode": "constrained", "max_new_tokens": 2048},
-            "long": {"max_new_tokens": 2048},
+            "constrained": {"mode": "constrained", "max_new_tokens": LONG},
+            "long": {"max_new_tokens": LONG},
         }.items()
     }
     recorded = {switch: False} if is_on else None
