@@ -22,6 +22,11 @@ from .conftest import NEW, OLD
 from .test_adapter import lora, make_adapter
 from .tiny_models import change_settings
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
 TRAINED_ON = "other/base-bnb-4bit"
 # Runs a model over one dialogue, and prints its record and answers, or the error.
 SCRIPT = """
