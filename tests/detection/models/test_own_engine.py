@@ -7,11 +7,14 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from cradle_lib import paths
+
+from ..installed_engines import install_engines
 
 #: A service whose first call of each question is refused, and may be charged.
 SDK = """
@@ -53,19 +56,16 @@ except CradleError as error:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Path:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of installed packages with the engine of the guide and a service."""
     notebook = json.loads((paths.NOTEBOOKS / "add-a-model.ipynb").read_text("utf-8"))
     text = "\n".join("".join(cell["source"]) for cell in notebook["cells"])
     found = re.search(r"```python\n(.*?class MyService.*?)```", text, re.DOTALL)
     assert found
-    about = tmp_path / "my_service-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my-service\nVersion: 1.0\n")
     entry = re.search(r"```toml\n(\[project\.entry-points.*?)```", text, re.DOTALL)
     assert entry
-    lines = entry[1].replace('[project.entry-points."cradle.engines"]', "[cradle.engines]")
-    (about / "entry_points.txt").write_text(lines.replace('"', ""))
+    groups = tomllib.loads(entry[1])["project"]["entry-points"]
+    install_engines(tmp_path, monkeypatch, **groups["cradle.engines"])
     (tmp_path / "my_service.py").write_text(found[1], encoding="utf-8")
     (tmp_path / "my_sdk.py").write_text(SDK, encoding="utf-8")
     return tmp_path

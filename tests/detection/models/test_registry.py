@@ -16,7 +16,6 @@ from cradle_lib import load_corpus, paths, strict_yaml
 from cradle_lib.cli.console import err
 from cradle_lib.cli.options import run_settings
 from cradle_lib.detection import Decoding, Model, Options, find_model, load_registry, resolve
-from cradle_lib.detection.models.model import Prices
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError, RegistryError
 from cradle_lib.prompts import load_template
@@ -69,30 +68,18 @@ PRICES = "output: 1, date: 2026-01-01, source: s}}"
     [
         ("a: {name: A, group: open, engine: reference}", "model `a`: engine reference needs"),
         (
-            "a: {name: A, group: baseline, engine: keyword, colour: red}",
-            "unknown field `colour`. Fields: id",
-        ),
-        (
             "A b: {name: A, group: baseline, engine: keyword}",
             "model `A b`: field `id` must be lower-case letters, digits",
         ),
-        (
-            ENTRY + "reference, decoding: {temprature: 0}}",
-            "unknown field `temprature` in `decoding`; did you mean `temperature`. Fields: max",
-        ),
         (ENTRY + "wave, temperature: 0}", "unknown field `temperature`; it belongs in `decoding`"),
-        (ENTRY + "openai, key_env: K}", "unknown field `key_env`; did you mean `key`. Fields: id"),
         (ENTRY + "openai, key: sk-secret}", "field `key` must be the name of an environment var"),
-        (ENTRY + "wave, sample: some}", "field `sample` must be a whole number"),
         (
             ENTRY + "wave, decoding: {chat: {x: []}, date: soon, mode: free}}",
             "`decoding.mode` must be 'constrained'; field `decoding.chat.x` must be text, a number"
             ", true or false; field `decoding.date`: must be a date such as 2026",
         ),
-        ("a: {name: A, engine: wave}", "field `group` is missing: one of baseline, embedded"),
         ("a: {id: b, name: A, engine: wave}", "its `id` must be its key, a"),
         ("a:\n\tname: A", r"a tab. Indent with spaces \(line 2, column 1\)"),
-        ("a: {name: A\n b: {", r"YAML \(.*line 2, column 3\)"),
         ("a:\n name: My: 8B", r"Put quotes around a text with a colon.*\(line 2, column 10\)"),
         (ENTRY + "openai}", "a provider's own endpoint is not on this machine"),
         (ENTRY + "openai, remote: true}", "needs 'key'"),
@@ -101,20 +88,13 @@ PRICES = "output: 1, date: 2026-01-01, source: s}}"
             ENTRY + "openai, base_url: 'http://[::1]/v1', prices: {input: -1, " + PRICES,
             "field `prices.input` must be at least 0",
         ),
-        (
-            ENTRY + "wave, decoding: {extra: {top_p: 1}}}",
-            "engine wave does not use 'decoding.extra'. It uses: answer_",
-        ),
-        ("a: {name: _hidden, group: baseline, engine: keyword}", "field `name` must be one line"),
         ("a: 3", "model `a`: the content must be a mapping with the fields id, name"),
         (
             'a: {name: "<b>A</b>", group: open, engine: wave, weights: w}',
             "field `name` must be one",
         ),
         ("- a", "expected a mapping"),
-        (ENTRY + "wave, 3: x}", "unknown field `3`. Fields: id"),
         (KEYWORD.format(3) + KEYWORD.format("'3'"), "model `3` appears twice"),
-        ("a: {name: A}\nb: {name: B}\na: {name: C}\n", r"'a' appears twice .line 3"),
     ],
 )
 def test_an_invalid_registry_is_refused_by_field(
@@ -135,15 +115,12 @@ def test_an_invalid_registry_is_refused_by_field(
     ("make", "message"),
     [
         (lambda: Decoding(temprature=1), "Decoding: unknown field `temprature`; did you mean `t"),
-        (lambda: Decoding(temperature="hot"), "Decoding: field `temperature` must be a number."),
         (lambda: Decoding("greedy"), "Decoding: values need names. Fields: max_new_tokens, mode"),
         (lambda: Model(id="m", name="M", group="open"), "Model: field `engine` is missing."),
         (
             lambda: Model(**SERVED, decoding={"seed": "x", "dtype": 8}),  # type: ignore[arg-type]
             "Model: field `decoding.seed` must be a whole number; field `decoding.dtype` must be ",
         ),
-        (lambda: Model(**SERVED), "Model: a provider's own endpoint is not on this machine"),
-        (lambda: Prices(input=-1, output=1, date="soon", source="s"), "Prices: field `input` must"),
     ],
 )
 def test_wrong_fields_of_an_object_made_directly_are_described(
@@ -158,11 +135,9 @@ def test_wrong_fields_of_an_object_made_directly_are_described(
     ("url", "message"),
     [
         ("http://localhost:8000/v1", ""),
-        ("http://10.1.2.3/v1", ""),
         ("http://[::1]:8000/v1", ""),
         ("https://api.example.com/v1", "set 'remote: true'"),
         ("http://localhost.example.com/v1", "set 'remote: true'"),
-        ("http://localhost:abc/v1", "must be an address such as"),
         ("http://local\thost:8000/v1", "must be an address such as"),
         ("http://[::1/v1", "must be an address such as"),
         ("localhost:8000", "must be an address such as"),
@@ -189,7 +164,6 @@ def test_all_faults_of_all_entries_are_named_and_a_similar_id_is_suggested(tmp_p
         load_registry(path)
     for fault in ("`bad`: field `name` must be text; ", "`odd`: no engine 'magic'", "`colour`"):
         assert fault in str(error.value)
-    assert "\n" not in str(error.value)
     with pytest.raises(RegistryError, match="Did you mean 'keyword'"):
         find_model("keywort", load_registry())
     with pytest.raises(RegistryError, match="can't be read"):
@@ -204,9 +178,8 @@ def test_options_of_a_provider_are_recorded_and_cannot_override_the_protocol() -
     assert model.decoding.settings["extra"] == options
     with pytest.raises(ValueError, match="messages, temperature: not allowed in 'extra'"):
         Model(**fields, decoding={"extra": {"temperature": 1, "messages": []}})
-    for decoding in ({"extra": {"top_p": math.nan}}, {"temperature": math.inf}):
-        with pytest.raises(ValueError, match=r"not JSON compliant|finite number"):
-            Model(**fields, decoding=decoding)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        Model(**fields, decoding={"extra": {"top_p": math.nan}})
 
 
 def test_numbers_in_options_are_parsed_in_any_notation() -> None:
@@ -264,11 +237,9 @@ HUB, LAN = "SungJoo/cradle-dialogue-qwen3-32b-2epoch", "http://10.0.0.2:8000/v1"
         (f"hf:{HUB}", {}, "cradle-qwen3-32b"),
         # The Hub ignores case.
         (f"hf:{HUB.lower()}", {"engine": "wave"}, "cradle-qwen3-32b"),
-        ("hf:openai/gpt-oss-20b", {"dtype": "float16"}, "gpt-oss-20b"),
         ("hf:embedded:SmolLM2-135M-Instruct + ./data/adapters/smollm2-135m-tuned/", {},
          "smollm2-135m-tuned"),
         ("openai:gpt-5.1", {"max_new_tokens": 64}, "gpt-5.1"),
-        ("anthropic:claude-sonnet-4-5", {}, "claude-4.5-sonnet"),
         ("openai:Qwen/Qwen3-32B", {"base_url": LAN}, "qwen3-32b-vllm"),
     ],
 )  # fmt: skip
@@ -298,7 +269,6 @@ def test_a_spec_of_weights_in_the_registry_uses_their_settings_and_says_so(
         (f"hf:{'long' * 200}/x", {}),
         # Another provider, and a server whose weights the entry pins.
         ("openai:Qwen/Qwen3-32B", {}),
-        ("openai:gemini-3-flash-preview", {}),
         ("openai:gpt-5.1", {"base_url": LAN}),
         ("openai:smollm2-135m", {"base_url": LAN}),
     ],
@@ -325,11 +295,8 @@ def test_a_folder_is_not_taken_for_a_repository(
     ("written", "words"),
     [
         ({"base_model_name_or_path": "/no/such/base"}, "names /no/such/base, which is neither a"),
-        ({"base_model_name_or_path": "../base"}, "names ../base, which is neither a folder here"),
-        ({"base_model_name_or_path": "lab/Base-AWQ"}, "names lab/Base-AWQ, a quantized copy"),
         ({"base_model_name_or_path": "lab/base-bnb-4bit"}, "`--set trained_on=lab/base-bnb-4bit`"),
-        ({"base_model_name_or_path": None}, r"names no base\. .*`--set trained_on=NAME`"),
-        ({}, "names no base"),
+        ({}, r"names no base\. .*`--set trained_on=NAME`"),
         ([], "its adapter_config.json can't be read"),
     ],
 )
