@@ -8,9 +8,17 @@ import pytest
 
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
-from cradle_lib.detection import Answer, Journal, Session, estimate_costs, journal_path
+from cradle_lib.detection import (
+    Answer,
+    Journal,
+    Session,
+    estimate_costs,
+    journal_path,
+    run_model,
+)
 from cradle_lib.detection.models.registry import load_registry
 from cradle_lib.detection.runs.costs import prompt_sizes, run_usage
+from cradle_lib.errors import RegistryError
 from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
 from cradle_lib.record import Record
@@ -98,7 +106,11 @@ def test_a_run_without_counts_or_prices_has_no_cost(corpus: Corpus) -> None:
     assert run_usage(corpus, ["keyword"]).empty
     write("keyword", corpus, [Answer("none", seconds=0.25)])
     write("smollm2-135m", corpus, [Answer("none", tokens_in=50, tokens_out=2)])
-    used = run_usage(corpus, ["keyword", "smollm2-135m"])
+    # A function that has the name of a service does not get its prices.
+    run_model(lambda _: "none", corpus, name="Claude-4.5-Sonnet")
+    used = run_usage(corpus, ["keyword", "smollm2-135m", "own-claude-4.5-sonnet"])
     assert used["seconds"].iloc[0] == 0.25
-    assert used["prompt_tokens"].fillna(-1).tolist() == [-1, 50]
+    assert used["prompt_tokens"].fillna(-1).tolist() == [-1, 50, -1]
     assert used["cost"].isna().all()
+    with pytest.raises(RegistryError, match="no model 'absent'"):
+        run_usage(corpus, ["absent"])

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +36,6 @@ from cradle_lib.errors import JournalError, NoRunError
 from ...forty_dialogues import corpus, make_run, runs  # noqa: F401
 from ..dialogues import make_corpus
 
-main = import_module("cradle_lib.cli.main")
 JOURNAL = Path("runs/surrogate-test/keyword.jsonl")
 
 

@@ -15,10 +15,9 @@ from cradle_lib.detection import Answer, Journal, Model, Outcome, Prediction, Pr
 from cradle_lib.detection.models.engine import Sequential
 from cradle_lib.detection.runs import identity
 from cradle_lib.detection.runs import run as run_module
-from cradle_lib.detection.runs.journal import read_answers, to_bytes
+from cradle_lib.detection.runs.journal import to_bytes
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import JournalError
-from cradle_lib.labels import format_mask
 from cradle_lib.record import Record
 
 
@@ -106,15 +105,6 @@ def test_a_journal_survives_a_round_trip(tmp_path: Path) -> None:
     assert read_journal(path) == (record, made)
 
 
-def test_the_last_line_of_a_turn_counts_and_costs_include_all_lines(tmp_path: Path) -> None:
-    path = tmp_path / "j.jsonl"
-    with Journal.open(path, make_record()) as journal:
-        for mask in (1, 2):
-            journal.append(make_prediction(mask=mask, answer=format_mask(mask)))
-    assert [p.mask for p in read_journal(path)[1]] == [2]
-    assert [p.mask for p in read_answers(path)[1]] == [1, 2]
-
-
 def test_other_settings_are_refused_and_named_unless_every_question_failed(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     other = make_record(decoding={"max_new_tokens": 8}, prompt_hash="1" * 16)
@@ -170,7 +160,6 @@ def assert_refused(path: Path, message: str) -> None:
     [
         (b"my notes, without a line break", "not the header of a journal"),
         (b"[1]\n", "line 1: the line can't be read .not a JSON object"),
-        (b'{"a": 1}\n', "not the header of a journal"),
         (b'{"record": {"model": "m"}, "identity": "x"}\n', "line 1: .*field `name` is missing"),
     ],
 )
@@ -192,14 +181,11 @@ def test_other_files_are_refused_unchanged(tmp_path: Path, content: bytes, messa
         ('"labels": "alert_ongoing"', '"labels": "confirm_XX_past"', "unknown label"),
         ('"labels": "alert_ongoing"', '"labels": "alert_past"', "reads as ok, alert_ongoing:"),
         ('"answer": "Alert_ongoing."', '"answer": "well"', "reads as unparsed, none:"),
-        ('"outcome": "ok"', '"outcome": "fine"', "field `outcome` must be 'ok', 'unparsed'"),
         ('"outcome": "ok"', '"outcome": "failed"', "failed, alert_ongoing, but"),
-        ('"turn": 0', '"turn": -1', "field `turn` must be at least 0"),
         ('"key": ', '"colour": 1, "key": ', "unknown field `colour`"),
         ('"labels": ', '"labels": "none", "labels": ', "'labels' appears twice"),
         # Comparisons with NaN are false, so that it would not limit anything.
         ('"max_cost": 1.0', '"max_cost": NaN', "line 1: .*max_cost"),
-        ('"choices": [{"none": -0.5}]', '"choices": [{"none": NaN}]', "line 2: .*finite number"),
         ('"max_new_tokens": 4', '"max_new_tokens": 5', "does not match its identity"),
     ],
 )
@@ -219,10 +205,3 @@ def test_lines_of_two_runs_in_one_file_are_refused(tmp_path: Path) -> None:
     lines = [make_record(), make_prediction(), make_record(prompt_hash="1" * 16)]
     path.write_bytes(b"".join(map(to_bytes, lines)))
     assert_refused(path, "line 3: .*the header of another run")
-
-
-def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match=r"can't be read .*Name the file"):
-        read_journal(tmp_path)
-    with pytest.raises(JournalError, match="there is no journal"):
-        read_journal(tmp_path / "absent.jsonl")

@@ -20,7 +20,6 @@ from cradle_lib.errors import JournalError, NoRunError
 from cradle_lib.labels import format_mask
 from cradle_lib.record import canonical
 
-from ...cli.in_process import invoke
 from ..installed_engines import install_engines
 
 SHIPPED = "smollm2-135m"
@@ -67,14 +66,9 @@ OTHER_SETTINGS: list[dict[str, Any]] = [
     {"temperature": 0.7, "seed": 1},
     {"temperature": 0.0},
     {"prompt": "brief"},
-    {"max_new_tokens": 9},
-    {"mode": "constrained"},
     {"none_bias": 1.4},
-    {"dtype": "bfloat16"},
     {"chat": {"thinking": 1}},
     {"chat": {"thinking": True}},
-    {"answer_after": "<final>"},
-    {"from_checkpoint": True},
     {"date": "2025-01-01"},
     {"extra": {"top_p": 0.9}},
     {"engine": "other"},
@@ -145,9 +139,7 @@ def test_a_part_is_restricted_to_its_dialogues(echo: Model, corpus: Corpus) -> N
         ids = [d.id for d in part.corpus]
         assert part.record.dialogues == ids
         assert len(ids) == min(chosen.values())
-        assert part.is_finished
-        assert not part.covers_corpus
-        assert part.of_turns == 6
+        assert (part.is_finished, part.covers_corpus, part.of_turns) == (True, False, 6)
         rows = whole.to_frame().query("dialogue in @ids")
         assert part.to_frame()["answer"].tolist() == rows["answer"].tolist()
     # The journal still is that of the whole run.
@@ -187,19 +179,11 @@ def test_a_changed_prompt_is_another_question(
         run(entry, corpus, out=paths.RUNS)
     with pytest.raises(NoRunError, match="prompt_hash is"):
         load_run(entry, corpus)
-    # Also if the journal does not have the plain name.
-    (home / "mine.txt").write_text("One.\n{history}\n{current_turn}")
-    warm = resolve(entry, temperature=0.7)
-    path = run(warm, corpus, out=paths.RUNS)
-    (home / "mine.txt").write_text("Two.\n{history}\n{current_turn}")
-    with pytest.raises(JournalError, match=f"{path.name}: this journal belongs to another run"):
-        run(warm, corpus, out=paths.RUNS)
-    path.unlink()
     second = run_model(echo, corpus, prompt="mine")
     assert first.files != second.files
     (home / "mine.txt").write_text("One.\n{history}\n{current_turn}")
     assert run_model(echo, corpus, prompt="mine").files == first.files
-    assert len(Echo.asked) == 18
+    assert len(Echo.asked) == 12
 
 
 def test_shards_of_one_question_are_one_run(echo: Model, corpus: Corpus, home: Path) -> None:
@@ -236,16 +220,13 @@ QUESTIONS: list[tuple[str, dict[str, Any], str]] = [
     (SHIPPED, {"temperature": 0.7}, "temperature is 0.7 here and not set there"),
     (SHIPPED, {"prompt": "brief", "limit": 5}, "prompt is 'brief' here and 'turn' there"),
     (SHIPPED, {"chat": {"thinking": False}, "sample": 7}, "chat is"),
-    (SHIPPED, {"engine": "reference"}, "engine is 'reference' here and 'wave' there"),
     (SHIPPED, {"history": "gold"}, "there is no run of"),
-    ("smollm2-135m-tuned", {"none_bias": 1.5}, "none_bias is 1.5 here and 1.4 there"),
     (
         "smollm2-135m-openai",
         {"base_url": "http://127.0.0.1:9/v1", "extra": {"stop": ["\n", "1"]}},
         "endpoint is",
     ),
     ("hf:./no such folder", {"name": "Mine", "answer_after": "'1'"}, "there is no run of Mine"),
-    ("openai:NAME", {"base_url": "http://127.0.0.1:8000/v1"}, "there is no run of NAME"),
 ]
 
 
@@ -271,26 +252,3 @@ def test_a_page_says_which_settings_differ_and_which_command_makes_the_run(
     assert (settings.limit, settings.history) == (rest["limit"], rest["history"] or "self")
     sample = rest["sample"] or resolve(model).sample
     assert found.get("--sample") == (None if sample is None else str(sample))
-
-
-def test_the_command_line_keeps_runs_with_other_settings_apart(tiny_file: Path, home: Path) -> None:
-    """``infer`` and ``score`` with the printed paths."""
-    made = []
-    for words in ([], ["--set", "prompt=brief"], ["--set", "prompt=append"], []):
-        shown = invoke("infer", "--model", "keyword", "--corpus", tiny_file, "--out", home, *words)
-        assert shown.exit_code == 0, shown.output
-        path = shown.output.split("Journal: ")[1].split("\n")[0].strip()
-        made.append(path)
-        score = invoke("score", path, "--corpus", tiny_file, "--json")
-        assert score.exit_code == 0, score.output
-        prompt = words[1].partition("=")[2] if words else "turn"
-        assert read_journal(Path(path))[0].prompt == prompt
-    assert made[0] == made[3]
-    assert len({*made}) == 3
-
-
-@pytest.fixture
-def tiny_file(tmp_path: Path) -> Path:
-    path = tmp_path / "few.csv"
-    path.write_text("turn_id,text,labels\n0,User: I cut myself.,confirm_SH_ongoing\n")
-    return path

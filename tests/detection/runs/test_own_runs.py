@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,7 +13,6 @@ from cradle_lib import paths
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import (
     Journal,
-    Prompt,
     dev_runs,
     read_journal,
     repeated_runs,
@@ -61,28 +58,15 @@ def write(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-def header(lines: list[bytes], **changes: Any) -> bytes:
-    content = json.loads(lines[0])
-    content["record"] |= changes
-    return json.dumps(content).encode()
-
-
 DAMAGE: dict[str, Callable[[Path, list[bytes]], object]] = {
     "empty": lambda path, _: write(path, b""),
     "binary": lambda path, _: write(path, bytes(range(256)) * 9),
     "torn header": lambda path, lines: write(path, lines[0][:100]),
     "torn line": lambda path, lines: write(path, b"\n".join([lines[0], lines[1][:20], lines[2]])),
     "only a header": lambda path, lines: write(path, lines[0] + b"\n"),
-    "unknown field": lambda path, lines: write(
-        path, b"\n".join([lines[0], lines[1][:-1] + b', "surprise": 1}', b""])
+    "edited record": lambda path, lines: write(
+        path, lines[0].replace(b'"engine": "', b'"engine": "x') + b"\n"
     ),
-    "field of a wrong type": lambda path, lines: write(path, header(lines, decoding=3) + b"\n"),
-    "edited record": lambda path, lines: write(path, header(lines, engine="x") + b"\n"),
-    "edited labels": lambda path, lines: write(
-        path, b"\n".join([lines[0], lines[1].replace(b'"none"', b'"alert_past"', 1), b""])
-    ),
-    "no JSON object": lambda path, _: write(path, b"[1, 2]\n3\n"),
-    "deep": lambda path, _: write(path, b"[" * 9000 + b"\n"),
     "other dialogues": lambda path, lines: write(
         path, lines[0] + b"\n" + lines[1].replace(b'"key": "', b'"key": "z') + b"\n"
     ),
@@ -131,17 +115,6 @@ def test_baselines_without_a_train_split_are_named(
     for name, line in zip(left_out, lines, strict=True):
         assert line.startswith(f"{NOT_SHOWN}{name}: this system learns from the train split")
         assert "CRADLE_TRAIN=surrogate" in line
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
-def test_a_run_without_permission_is_left_out(
-    corpus: Corpus, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run_model("keyword", corpus)
-    path = run_model("always-none", corpus).files[0]
-    path.chmod(0)
-    assert named(stored_runs(corpus)) == ["Keyword lexicon"]
-    assert "Permission denied" in capsys.readouterr().err
 
 
 def test_named_runs_are_errors_unless_they_may_be_skipped(
@@ -203,19 +176,6 @@ def test_every_run_has_a_row_of_its_own(surrogate: Corpus, home: Path) -> None:
     assert sums["answers"].tolist()[0] == len(answers)
     assert sums["prompt_tokens"].tolist()[0] == sum(answer.tokens_in or 0 for answer in answers)
     assert sums["cost"].isna().all()
-
-
-def test_a_function_and_a_spec_report_their_usage(corpus: Corpus, home: Path) -> None:
-    def my_function(prompt: Prompt) -> str:
-        return "none"
-
-    run_model(my_function, corpus)
-    run_model(my_function, corpus, name="Claude-4.5-Sonnet")
-    used = run_usage(corpus, ["my-function", "own-claude-4.5-sonnet", "claude-4.5-sonnet"])
-    assert used["system"].tolist() == ["my_function", "Claude-4.5-Sonnet"]
-    assert used["cost"].isna().all()
-    with pytest.raises(ValueError, match="no model 'absent'"):
-        run_usage(corpus, ["absent"])
 
 
 def test_dev_runs_are_those_of_the_same_system(surrogate: Corpus, home: Path) -> None:

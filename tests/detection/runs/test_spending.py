@@ -156,8 +156,9 @@ def test_no_engine_spends_more_than_the_limit(
     # Every call is in the journal, so that a later start counts it.
     path = tmp_path / "tiny" / f"{engine}.jsonl"
     assert len(read_answers(path)[1]) == len(Service.bill)
-    with pytest.raises(EngineError, match="are spent"):
-        run(priced(engine), long, out=tmp_path, options=options)
+    # The limit is recorded, and holds for a start that names none.
+    with pytest.raises(EngineError, match=r"of --max-cost \$0\.12 are spent"):
+        run(priced(engine), long, out=tmp_path)
     assert sum(Service.bill) <= limit
 
 
@@ -165,8 +166,12 @@ def test_no_engine_spends_more_than_the_limit(
 def test_with_a_sufficient_limit_every_question_is_asked_once(
     engine: str, long: Corpus, tmp_path: Path
 ) -> None:
+    with pytest.raises(EngineError, match="are spent"):
+        run(priced(engine), long, out=tmp_path, options=Options(max_cost=0.0))
+    # A new limit replaces the recorded one.
     path = run(priced(engine), long, out=tmp_path, options=Options(max_cost=1.0, concurrency=2))
-    answers = read_journal(path)[1]
+    record, answers = read_journal(path)
+    assert record.max_cost == 1.0
     assert len(answers) == len(Service.bill) == 36
     assert {answer.outcome for answer in answers} == {Outcome.OK}
 
