@@ -29,7 +29,6 @@ def own_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("{history}", r"lacks the slot \{current_turn\}"),
         ("{history} {current_turn} {name}", r"unknown slot \{name\}"),
-        ("{history} {history} {current_turn}", r"repeats the slot \{history\}"),
         ("{history} {dialogue_history} {current_turn}", r"repeats the slot \{history\}"),
     ],
 )
@@ -57,14 +56,6 @@ def test_a_prompt_with_the_papers_slot_names_is_filled_like_ours(own_prompts: Pa
     assert "User: Hi\nMODEL_TAG: none\nListener: Yes?\n**Current Turn:**" in texts[0][1]
 
 
-def test_values_must_match_the_slots() -> None:
-    template = parse_template("t", "{history}{current_turn}")
-    with pytest.raises(RegistryError, match="values for"):
-        template.fill(history="a")
-    with pytest.raises(RegistryError, match="values for"):
-        template.fill(history="a", current_turn="b", other="c")
-
-
 @settings(deadline=None, max_examples=100)
 @given(
     before=st.text(alphabet="ab{} \n"),
@@ -84,9 +75,7 @@ def test_filling_is_concatenation(before: str, between: str, history: str, curre
 def test_a_template_is_found_by_name_and_a_wrong_name_lists_all(own_prompts: Path) -> None:
     (own_prompts / "mine.txt").write_text("Hi {history}\n{current_turn}\n")
     assert load_template("mine").text == "Hi {history}\n{current_turn}"
-    with pytest.raises(
-        RegistryError, match=r"no prompt template 'turm'; there are: .*turn.*mine.*Save.*turm\.txt"
-    ):
+    with pytest.raises(RegistryError, match=r"no prompt template 'turm'.*turn.*mine.*turm\.txt"):
         load_template("turm")
 
 

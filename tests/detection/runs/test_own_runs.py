@@ -118,26 +118,23 @@ def test_baselines_without_a_train_split_are_named(
 
 
 def test_named_runs_are_errors_unless_they_may_be_skipped(
-    corpus: Corpus, home: Path, capsys: pytest.CaptureFixture[str]
+    corpus: Corpus,
+    home: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path = run_model("keyword", corpus).files[0]
     path.write_bytes(b"{}\n")
-    with pytest.raises(ValueError, match="not the header of a journal"):
-        stored_runs(corpus, ["keyword"])
+    for read in (stored_runs, stored_answers):
+        with pytest.raises(ValueError, match="not the header of a journal"):
+            read(corpus, ["keyword"])
     run_model("always-none", corpus)
     assert named(stored_runs(corpus, ["keyword", "always-none"], skip=True)) == ["Always none"]
     assert NOT_SHOWN in capsys.readouterr().err
     for load in (partial(stored_runs, skip=True), default_runs):
         with pytest.raises(RegistryError, match="no model 'absent'"):
             load(corpus, ["absent"])
-
-
-def test_a_page_leaves_out_named_answers_that_cannot_be_read(
-    corpus: Corpus, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run_model("keyword", corpus).files[0].write_bytes(b"{}\n")
-    with pytest.raises(ValueError, match="not the header of a journal"):
-        stored_answers(corpus, ["keyword"])
+    # A page leaves out answers that can't be read.
     monkeypatch.setenv("CRADLE_PAGE", "speed")
     assert stored_answers(corpus, ["keyword"]).empty
 

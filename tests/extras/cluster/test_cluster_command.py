@@ -85,16 +85,13 @@ def test_errors_of_slurm_are_reported(tmp_path: Path, monkeypatch: pytest.Monkey
     ("environment", "installed", "shares"),
     [
         ({"CUDA_VISIBLE_DEVICES": "4,5"}, (), ["4", "5", "4"]),
-        ({"CUDA_VISIBLE_DEVICES": "7"}, (), ["7", "7", "7"]),
         # A large model needs several GPUs for each process.
-        ({"CUDA_VISIBLE_DEVICES": "0,1,2,3,4,5"}, (), ["0,1", "2,3", "4,5"]),
         ({"CUDA_VISIBLE_DEVICES": "0, 2 ,4,MIG-6"}, (), ["0", "2", "4,MIG-6"]),
         ({}, ("GPU-a", "GPU-b", "GPU-c"), ["GPU-a", "GPU-b", "GPU-c"]),
         ({}, (), ["unset"] * 3),
         ({"CUDA_VISIBLE_DEVICES": ""}, ("GPU-a", "GPU-b"), [""] * 3),
         # What the scheduler allots takes precedence over what the machine has.
         ({"SLURM_JOB_ID": "1"}, ("GPU-a", "GPU-b"), ["unset"] * 3),
-        ({"SLURM_JOB_ID": "1", "CUDA_VISIBLE_DEVICES": "2,3"}, ("GPU-a",), ["2", "3", "2"]),
     ],
 )
 def test_each_process_sees_its_own_gpus(
@@ -128,13 +125,6 @@ def test_each_process_sees_its_own_gpus(
     assert logs == [f"{share}\n" for share in shares]
 
 
-def test_complete_answers_of_a_journal_are_counted(tmp_path: Path) -> None:
-    path = tmp_path / "j.jsonl"
-    assert count_answers(path) == 0
-    path.write_text('{"record": {}}\n{"outcome": "ok"}\n{"outcome": "failed"}\n{"outcome": "o')
-    assert count_answers(path) == 1
-
-
 class Scripted:
     """A cluster whose jobs end as scripted, with one end per submission of a shard."""
 
@@ -164,8 +154,7 @@ KILLED, FINE, NO_KEY = (None, "timeout"), (0, "Next: cradle score"), (2, "no key
 @pytest.mark.parametrize(
     ("ends", "submitted", "failed"),
     [
-        ({0: [FINE], 1: [(1, "")]}, [0, 1], []),
-        ({0: [FINE], 1: [KILLED, FINE]}, [0, 1, 1], []),
+        ({0: [(1, "")], 1: [KILLED, FINE]}, [0, 1, 1], []),
         ({0: [FINE], 1: [KILLED, KILLED]}, [0, 1, 1], ["shard 1/2: timeout"]),
         # An error of the command would occur again.
         ({0: [NO_KEY, FINE], 1: [NO_KEY]}, [0, 1], ["shard 0/2: no key", "shard 1/2: no key"]),
@@ -186,11 +175,10 @@ def test_a_job_that_dies_is_submitted_again_once(
     assert not cluster.interrupted
 
 
-@pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(28, "No space")])
-def test_exceptions_interrupt_jobs(problem: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_interrupts_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
-    cluster = Scripted({0: [FINE], 1: [problem]})
-    with pytest.raises(type(problem)):
+    cluster = Scripted({0: [FINE], 1: [OSError(28, "No space")]})
+    with pytest.raises(OSError, match="No space"):
         run_jobs(cluster, {0: [], 1: []}, lambda: None)  # type: ignore[arg-type]
     assert cluster.interrupted
 
