@@ -13,9 +13,9 @@ from cradle_lib import paths
 from cradle_lib.corpus import Dialogue, Turn
 from cradle_lib.detection import Answer, Session, read_answer
 from cradle_lib.errors import RegistryError
-from cradle_lib.labels import CRISIS_TYPES, LABELS, parse
-from cradle_lib.prompts import load_template, parse_template, template_files
-from cradle_lib.prompts.template import SHIPPED, Template
+from cradle_lib.labels import LABELS, parse
+from cradle_lib.prompts import load_template, parse_template
+from cradle_lib.prompts.template import Template
 
 
 @pytest.fixture
@@ -72,20 +72,14 @@ def test_filling_is_concatenation(before: str, between: str, history: str, curre
     assert filled[: template.static] == before
 
 
-def test_a_template_is_found_by_name_and_a_wrong_name_lists_all(own_prompts: Path) -> None:
+def test_own_templates_are_found_by_name_beside_the_shipped_ones(own_prompts: Path) -> None:
     (own_prompts / "mine.txt").write_text("Hi {history}\n{current_turn}\n")
     assert load_template("mine").text == "Hi {history}\n{current_turn}"
     with pytest.raises(RegistryError, match=r"no prompt template 'turm'.*turn.*mine.*turm\.txt"):
         load_template("turm")
-
-
-def test_a_shipped_template_cannot_be_overridden(own_prompts: Path) -> None:
+    # A shipped template can't be overridden.
     (own_prompts / "turn.txt").write_text("{history}{current_turn}")
-    assert template_files()["turn"].parent == SHIPPED
     assert load_template("turn").static > 7000
-
-
-def test_a_template_that_is_not_utf8_is_refused(own_prompts: Path) -> None:
     (own_prompts / "bad.txt").write_bytes(b"\xff\xfe{history}{current_turn}")
     with pytest.raises(RegistryError, match="UTF-8"):
         load_template("bad")
@@ -110,15 +104,6 @@ def test_both_layouts_give_the_same_instruction() -> None:
     }
     frame = re.compile(r"^(Dialogue so far:|Current turn:|In each example.*)\n", re.MULTILINE)
     assert frame.sub("", turn["Examples"]) == frame.sub("", append["Examples"])
-
-
-@pytest.mark.parametrize("name", ["turn", "append"])
-def test_the_prompt_has_every_crisis_type_and_rule(name: str) -> None:
-    text = load_template(name).text
-    for word in (*CRISIS_TYPES, "alert_ongoing", "alert_past", "none", "MODEL_TAG", "C-SSRS"):
-        assert re.search(rf"\b{word}\b", text), word
-    for heading in ("What counts", "Two stages", "First appearance", "Crisis types", "Time"):
-        assert f"# {heading}\n" in text
 
 
 @pytest.mark.parametrize("name", ["turn", "append"])

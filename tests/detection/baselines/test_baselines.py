@@ -168,21 +168,17 @@ def test_baselines_learn_from_the_corpus_that_is_named(
     entry = load_registry()["tfidf"]
     with pytest.raises(EngineError, match="CRADLE_TRAIN=surrogate"):
         train_split(corpus)
-    for name, expected in (
-        ("surrogate", surrogate),
-        (str(tmp_path / "other.csv"), load_corpus(tmp_path / "other.csv")),
-    ):
+    other = tmp_path / "other.csv"
+    for name, expected in (("surrogate", surrogate), (str(other), load_corpus(other))):
         monkeypatch.setenv("CRADLE_TRAIN", name)
         assert train_split(corpus).fingerprint == expected.fingerprint
     record, _ = read_journal(run(entry, corpus, out=tmp_path))
     assert str(record.revision).startswith(f"train:{expected.fingerprint}")
-    monkeypatch.setenv("CRADLE_TRAIN", str(tmp_path / "mine.csv"))
-    with pytest.raises(CorpusError, match="shares dialogues with mine"):
-        train_split(corpus)
     (tmp_path / "bare.csv").write_text("turn_id,text,labels\n0,User: hi,\n")
-    monkeypatch.setenv("CRADLE_TRAIN", str(tmp_path / "bare.csv"))
-    with pytest.raises(CorpusError, match="no gold labels"):
-        train_split(corpus)
+    for refused, why in (("mine", "shares dialogues with mine"), ("bare", "no gold labels")):
+        monkeypatch.setenv("CRADLE_TRAIN", str(tmp_path / f"{refused}.csv"))
+        with pytest.raises(CorpusError, match=why):
+            train_split(corpus)
 
 
 def test_a_train_split_with_too_few_words_fails_questions(tmp_path: Path) -> None:

@@ -44,13 +44,11 @@ def test_models_of_the_paper_have_its_decoding_settings_and_prices() -> None:
             assert (model.decoding.max_new_tokens, model.decoding.dtype) == (512, "bfloat16")
         if model.group == "proprietary":
             assert model.decoding
-            assert model.decoding.max_new_tokens == 256
             usual = None if model.id == "gpt-5.1" or not model.published else 0.0
-            assert model.decoding.temperature == usual
+            assert (model.decoding.max_new_tokens, model.decoding.temperature) == (256, usual)
             assert model.remote
             assert model.key
             assert model.prices
-            assert model.prices.source.startswith("https://")
             assert model.prices.cached is not None
             assert model.prices.cached < model.prices.input < model.prices.output
     assert load_registry()["cradle-qwen3-32b"].weights == "SungJoo/cradle-dialogue-qwen3-32b-2epoch"
@@ -110,24 +108,22 @@ def test_an_invalid_registry_is_refused_by_field(
     assert str(invoke("infer", "--model", "keyword").exception) == str(error.value)
 
 
+@pytest.mark.parametrize("url", ["http://localhost:8000/v1", "http://[::1]:8000/v1"])
+def test_an_address_of_this_machine_is_not_remote(url: str) -> None:
+    assert Model(**SERVED, base_url=url).remote is False  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("http://localhost:8000/v1", ""),
-        ("http://[::1]:8000/v1", ""),
         ("https://api.example.com/v1", "set 'remote: true'"),
         ("http://localhost.example.com/v1", "set 'remote: true'"),
         ("http://local\thost:8000/v1", "must be an address such as"),
-        ("http://[::1/v1", "must be an address such as"),
         ("localhost:8000", "must be an address such as"),
-        ("ftp://localhost/v1", "must be an address such as"),
         ("http://\u0131ocalhost/v1", "must be an address such as"),
     ],
 )
 def test_addresses_are_valid_and_remote_ones_are_declared(url: str, message: str) -> None:
-    if not message:
-        assert Model(**SERVED, base_url=url).remote is False  # type: ignore[arg-type]
-        return
     with pytest.raises(ValueError, match=message):
         Model(**SERVED, base_url=url)  # type: ignore[arg-type]
 
@@ -290,19 +286,3 @@ def test_an_adapter_whose_base_cannot_be_used_by_its_name_is_refused(
     with pytest.raises(RegistryError, match=words):
         resolve(f"hf:{tmp_path}")
     assert resolve(f"hf:lab/base + {tmp_path}").adapter == str(tmp_path)
-
-
-def test_the_base_of_an_adapter_is_found_offline_in_the_hubs_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    repository, said = tmp_path / "models--lab--adapter", list[str]()
-    (repository / "snapshots" / "a").mkdir(parents=True)
-    assert resolve("hf:lab/adapter").weights == "lab/adapter"
-    names = json.dumps({"base_model_name_or_path": HUB})
-    (repository / "snapshots" / "a" / "adapter_config.json").write_text(names)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text("a")
-    found = resolve("hf:lab/adapter", max_new_tokens=9, notice=said.append)
-    assert found == resolve(f"hf:{HUB} + lab/adapter", max_new_tokens=9)
-    assert len(said) == 1

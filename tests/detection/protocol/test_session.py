@@ -55,7 +55,6 @@ def test_a_prompt_has_the_history_with_the_models_own_tags(corpus: Corpus) -> No
 @pytest.mark.parametrize(
     ("history", "lines"),
     [
-        ("self", ["MODEL_TAG: none", "MODEL_TAG: confirm_SH_past"]),
         ("gold", ["MODEL_TAG: none", "MODEL_TAG: alert_ongoing"]),
         ("none", []),
     ],

@@ -95,7 +95,6 @@ def test_an_exception_fails_only_its_question(
     ("metadata", "problem"),
     [
         ({"choices": [{"none": math.nan}]}, "not JSON compliant"),
-        ({"tokens_in": math.inf}, "not JSON compliant"),
         ({"choices": [{"none": np.float32(-1)}]}, "float32 is not JSON serializable"),
     ],
 )
@@ -108,9 +107,8 @@ def test_an_answer_with_numbers_that_json_lacks_is_failed(
     start(reply)
     [(place, reason)] = failed(tmp_path).items()
     assert place == "1.1"
-    assert reason is not None
-    assert reason.startswith("the engine's numbers about its answer can't be stored: ")
-    assert problem in reason
+    assert str(reason).startswith("the engine's numbers about its answer can't be stored: ")
+    assert problem in str(reason)
     (tmp_path / "run.jsonl").unlink()
     with pytest.raises(EngineError, match=f"3 questions in a row .*{problem}"):
         start(lambda _: Answer("none", **metadata))

@@ -74,18 +74,11 @@ def test_a_run_interrupted_anywhere_resumes_to_the_journal_of_an_uninterrupted_o
 def test_a_journal_survives_a_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     record = make_record()
+    text = "alert_ongoing; confirm_SI_passive_ongoing\u2028Reason: b\n\r\x00\ud800 ü"
     made = [
-        make_prediction(
-            0,
-            mask=5,
-            answer="alert_ongoing; confirm_SI_passive_ongoing\u2028Reason: b\n\r\x00\ud800 ü",
-            tokens_in=7,
-            seconds=0.25,
-        ),
+        make_prediction(0, mask=5, answer=text, tokens_in=7, seconds=0.25),
         replace(make_prediction(2, answer="?", reason="because"), outcome=Outcome.REFUSED),
-        make_prediction(
-            4, tokens_written=0, served="m fp", choices=[{"none": -0.5, "alert_": -12.5}]
-        ),
+        make_prediction(4, tokens_written=0, served="m fp", choices=[{"none": -0.5}]),
     ]
     with Journal.open(path, record) as journal:
         for number, prediction in enumerate(reversed(made), start=2):

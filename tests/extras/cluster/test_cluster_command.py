@@ -68,9 +68,7 @@ def test_errors_of_slurm_are_reported(tmp_path: Path, monkeypatch: pytest.Monkey
     refused = invoke(*words, *OPTIONS, tmp_path / "runs")
     assert "there is no SLURM here: sbatch not found" in str(refused.exception)
     # A message of sbatch on a cluster with accounts.
-    reason = (
-        "Batch job submission failed: Invalid account or account/partition combination specified"
-    )
+    reason = "Batch job submission failed: Invalid account or account/partition combination"
     tools = {"sbatch": f"echo 'sbatch: error: {reason}' >&2\nexit 1\n", "squeue": "", "srun": ""}
     for name, script in tools.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}")
