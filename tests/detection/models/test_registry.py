@@ -286,3 +286,19 @@ def test_an_adapter_whose_base_cannot_be_used_by_its_name_is_refused(
     with pytest.raises(RegistryError, match=words):
         resolve(f"hf:{tmp_path}")
     assert resolve(f"hf:lab/base + {tmp_path}").adapter == str(tmp_path)
+
+
+def test_the_base_of_an_adapter_is_found_offline_in_the_hubs_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    repository, said = tmp_path / "models--lab--adapter", list[str]()
+    (repository / "snapshots" / "a").mkdir(parents=True)
+    assert resolve("hf:lab/adapter").weights == "lab/adapter"
+    names = json.dumps({"base_model_name_or_path": HUB})
+    (repository / "snapshots" / "a" / "adapter_config.json").write_text(names)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("a")
+    found = resolve("hf:lab/adapter", max_new_tokens=9, notice=said.append)
+    assert found == resolve(f"hf:{HUB} + lab/adapter", max_new_tokens=9)
+    assert len(said) == 1

@@ -22,7 +22,7 @@ from cradle_lib.detection import (
 from cradle_lib.detection.models import registry as models
 from cradle_lib.detection.runs import find_runs
 from cradle_lib.detection.runs import run_model as run_model_module
-from cradle_lib.detection.runs.find_runs import load_run, run_sets, with_same_dialogues
+from cradle_lib.detection.runs.find_runs import load_run, run_sets
 from cradle_lib.detection.runs.run import run
 from cradle_lib.detection.runs.run_model import default_runs
 from cradle_lib.errors import JournalError, NoRunError
@@ -145,17 +145,3 @@ def test_runs_are_grouped_by_dialogues_with_the_baseline_first(runs: list[Predic
     large = replace(runs[2], **vars(runs[1].subset(runs[1].corpus.subset(range(20), "twenty"))))
     assert [len(group[0].corpus) for group in run_sets([*runs[:2], large])] == [40, 20]
     assert run_sets(runs[:1]) == []
-
-
-def test_samples_are_compared_on_the_same_dialogues(runs: list[Predictions]) -> None:
-    extended = with_same_dialogues([runs[2], *runs])
-    assert [(run.record.model, len(run.corpus)) for run in extended] == [
-        ("always-none", 40),
-        ("keyword", 40),
-        ("always-none", 4),
-        ("keyword", 4),
-        ("smollm2-135m", 4),
-        ("smollm2-135m", 4),
-    ]
-    assert len({run.corpus.fingerprint for run in extended[2:]}) == 1
-    assert [run.covers_corpus for run in extended] == [True, True, False, False, False, False]

@@ -117,14 +117,13 @@ def test_a_changed_corpus_adds_a_header_and_the_last_header_counts(tmp_path: Pat
     path = tmp_path / "j.jsonl"
     with Journal.open(path, make_record()) as journal:
         journal.append(make_prediction())
-    with Journal.open(path, make_record(started="2020-01-01T00:00:00+00:00")):
-        pass
-    assert len(path.read_bytes().splitlines()) == 2
-    with Journal.open(path, make_record(corpus_fingerprint="edited")):
-        pass
-    assert len(read_journal(path)[1]) == 1
-    assert len(path.read_bytes().splitlines()) == 3
-    assert read_journal(path)[0].corpus_fingerprint == "edited"
+    changes = {"started": "2020-01-01T00:00:00+00:00"}, {"corpus_fingerprint": "edited"}
+    for lines, change in enumerate(changes, start=2):
+        with Journal.open(path, make_record(**change)):
+            pass
+        assert len(path.read_bytes().splitlines()) == lines
+    record, stored = read_journal(path)
+    assert (record.corpus_fingerprint, len(stored)) == ("edited", 1)
 
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:

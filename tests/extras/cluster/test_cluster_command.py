@@ -34,7 +34,6 @@ def test_separate_shards_are_joined_and_different_divisions_are_refused(tmp_path
     assert invoke(*KEYWORD, tmp_path, "--shard", "0/2").exit_code == 0
     journals = [path / "surrogate-test" / "keyword.jsonl" for path in (tmp_path / "one", tmp_path)]
     done = invoke("join", journals[1], "--json")
-    assert done.exit_code == 0, done.output
     assert json.loads(done.stdout) == {"journal": str(journals[1]), "shards": 2}
     assert without_timestamps(journals[0]) == without_timestamps(journals[1])
     before = journals[1].read_bytes()
