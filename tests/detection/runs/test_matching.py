@@ -129,6 +129,7 @@ def test_options_of_this_machine_change_nothing(echo: Model, corpus: Corpus) -> 
 def test_a_part_is_restricted_to_its_dialogues(echo: Model, corpus: Corpus) -> None:
     part = run_model(echo, corpus, limit=1)
     assert [d.id for d in part.corpus] == part.record.dialogues == ["d0000"]
+    assert read_journal(part.files[0])[0].dialogues == ["d0000"]
     assert len(Echo.asked) == 3
     whole = run_model(echo, corpus)
     assert (len(whole.corpus), whole.record.dialogues, len(Echo.asked)) == (3, None, 6)
