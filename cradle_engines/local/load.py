@@ -42,8 +42,8 @@ _TOKENS: Final = 12
 # The title of Transformers' table of missing and unexpected tensors, which are checked here.
 _REPORT: Final = "LOAD REPORT"
 # A line of that table for a tensor that is converted from several, one of which is missing or has
-# another shape.
-_CONVERSION: Final = re.compile(r"(\S+) *\| *CONVERSION")
+# another shape. Its name may list layers: `model.layers.{0, 1}.mlp`.
+_CONVERSION: Final = re.compile(r"((?:\{[^}]*\}|[^\s|])+) *\| *CONVERSION")
 
 
 def load_weights(model: Model, options: Options) -> tuple[Any, Any]:

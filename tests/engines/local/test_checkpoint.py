@@ -104,12 +104,13 @@ def test_buffers_of_older_versions_are_accepted(tmp_path: Path) -> None:
         )
 
 
-def test_a_missing_expert_is_refused(tmp_path: Path) -> None:
-    complete = make_random(tmp_path / "whole", "mixtral", num_hidden_layers=1)
+@pytest.mark.parametrize(("layers", "named"), [(1, "0"), (2, "{0, 1}")])
+def test_a_missing_expert_is_refused(tmp_path: Path, layers: int, named: str) -> None:
+    complete = make_random(tmp_path / "whole", "mixtral", num_hidden_layers=layers)
     assert load_local(make_model(complete), Options())
     message = error_of(make_model(changed(complete, tmp_path / "changed", without("experts.1.w1"))))
     assert "are damaged or incomplete" in message
-    assert "model.layers.0.mlp.experts" in message
+    assert f"a tensor needed for model.layers.{named}.mlp.experts" in message
 
 
 def test_an_adapter_configured_as_a_model_is_refused(weights: Path, tmp_path: Path) -> None:
