@@ -82,11 +82,6 @@ def test_scores_equal_those_of_the_run(journal: Path, corpus: Corpus, tmp_path: 
     found = {name: metric.value for name, metric in score.metrics.items()}
     assert found == pytest.approx(expected(journal, corpus), nan_ok=True)
     assert 0 < found["turn_micro_f1"] <= 1
-    # An unusable answer is never correct.
-    log = evaluate_with(lambda _: "This person is well.", corpus, tmp_path)
-    scores = [sample.scores["labels"] for sample in log.samples or ()]
-    assert {score.value for score in scores} == {0.0}
-    assert {part for s in scores for part in s.answer.split(" | ")} == {"unusable answer"}
 
 
 @pytest.mark.parametrize("ending", ["eval", "json"])
@@ -137,10 +132,13 @@ def test_without_a_complete_dialogue_there_is_no_score(corpus: Corpus) -> None:
     assert benchmark_scores([SampleScore(score=score)]) == {}
 
 
-def test_a_dialogue_without_gold_labels_has_no_score(tmp_path: Path) -> None:
+def test_unusable_answers_are_wrong_and_dialogues_without_gold_labels_have_no_score(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "half.csv"
     path.write_text("turn_id,text,labels\n0,User: Hello.,none\n0,User: Hi.,\n", encoding="utf-8")
-    log = evaluate_with(lambda _: "none", load_corpus(path), tmp_path)
-    values = [sample.scores["labels"].value for sample in log.samples]
-    assert values[0] == 1
-    assert math.isnan(values[1])
+    log = evaluate_with(lambda _: "This person is well.", load_corpus(path), tmp_path)
+    first, second = (sample.scores["labels"] for sample in log.samples)
+    # Even where no label is right.
+    assert (first.value, first.answer) == (0, "unusable answer")
+    assert math.isnan(second.value)
