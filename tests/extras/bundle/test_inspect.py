@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cradle_lib.cli.main import app
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Answer, Session, load_predictions, read_journal
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.evaluate import evaluate
 from cradle_lib.scoring.scores import OVERALL
+
+from ...cli.in_process import invoke
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -89,8 +89,8 @@ def test_a_run_becomes_a_log(ending: str, journal: Path, corpus: Corpus, tmp_pat
     from inspect_ai.log import read_eval_log
 
     log = tmp_path / f"run.{ending}"
-    words = ["export", "inspect", str(journal), "--corpus", str(corpus.path), "--out", str(log)]
-    assert "inspect view --log-dir" in CliRunner().invoke(app, words).stdout
+    done = invoke("export", "inspect", journal, "--corpus", corpus.path or "", "--out", log)
+    assert "inspect view --log-dir" in done.stdout
     read = read_eval_log(str(log))
     assert [sample.id for sample in read.samples or ()] == [dialogue.id for dialogue in corpus]
     found = {name: metric.value for name, metric in read.results.scores[0].metrics.items()}

@@ -58,7 +58,6 @@ def checkpointed(recipe: Recipe) -> Recipe:
 @pytest.mark.parametrize(
     ("kind", "recipe"),
     [
-        ("qwen3", LORA),
         ("llama", checkpointed(LORA)),
         ("llama", Recipe(adapter=AdapterSettings(rank=4, layers=3))),
         ("qwen3", checkpointed(ALL)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,30 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     folder = tmp_path_factory.mktemp("trained")
     weights = make_weights(folder / "weights")
     return train(weights, folder / "out", talks(8), dev=talks(4), shared=True)
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Any]]:
+    """References to the models that were loaded for training; they don't keep a model in memory."""
+    models: list[weakref.ref[Any]] = []
+
+    def loading(model: Model, options: Options) -> Any:
+        local = load_local(model, options)
+        models.append(weakref.ref(local.lm))
+        return local
+
+    monkeypatch.setattr("cradle_extras.training.train.load_local", loading)
+    return models
+
+
+def stop_at(last: int) -> Callable[..., None]:
+    """Makes a function that interrupts training after a step."""
+
+    def stop(step: int, *_: object) -> None:
+        if step == last:
+            raise KeyboardInterrupt
+
+    return stop
 
 
 def test_the_card_does_not_claim_a_comparison_of_splits_that_was_skipped(trained: Trained) -> None:
@@ -133,25 +158,21 @@ def test_the_papers_recipe_learns_as_in_float32_and_weights_in_bfloat16_would_no
 
 
 def test_adapters_are_trained_in_float32_and_leave_memory_before_checkpoints_are_scored(
-    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    weights: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    loaded: list[weakref.ref[Any]],
 ) -> None:
     formats: dict[bool, set[torch.dtype]] = {True: set(), False: set()}
-    models: list[weakref.ref[Any]] = []
-
-    def loading(model: Model, options: Options) -> Any:
-        local = load_local(model, options)
-        models.append(weakref.ref(local.lm))
-        return local
 
     def look(*_: object) -> None:
-        for parameter in models[0]().parameters():
+        for parameter in loaded[0]().parameters():
             formats[parameter.requires_grad].add(parameter.dtype)
 
     def scoring(*arguments: Any) -> Any:
-        assert models[0]() is None
+        assert loaded[0]() is None
         return score_checkpoint(*arguments)
 
-    monkeypatch.setattr("cradle_extras.training.train.load_local", loading)
     monkeypatch.setattr("cradle_extras.training.train.score_checkpoint", scoring)
     recipe = {"dtype": "bfloat16", "epochs": 1, "save_steps": None}
     done = train(
@@ -194,13 +215,9 @@ def test_gradient_checkpointing_keeps_fewer_activations_and_changes_no_loss(
 def test_a_stopped_training_can_be_resumed(
     trained: Trained, corpus: Corpus, tmp_path: Path
 ) -> None:
-    def stop(step: int, *_: object) -> None:
-        if step == 7:
-            raise KeyboardInterrupt
-
     base, out = Path(trained.record.base), tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        train(base, out, corpus, progress=stop)
+        train(base, out, corpus, progress=stop_at(7))
     # An incomplete checkpoint is not used.
     (out / "checkpoint-7").mkdir()
     again = train(base, out, corpus).record
@@ -210,20 +227,13 @@ def test_a_stopped_training_can_be_resumed(
 
 
 def test_a_nan_loss_stops_training_and_keeps_the_last_checkpoint(
-    weights: Path, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    weights: Path, corpus: Corpus, tmp_path: Path, loaded: list[weakref.ref[Any]]
 ) -> None:
-    loaded: list[Any] = []
-
-    def loading(model: Model, options: Options) -> Any:
-        loaded.append(load_local(model, options))
-        return loaded[-1]
-
     def poison(step: int, *_: object) -> None:
         if step == 5:
-            for parameter in loaded[0].lm.parameters():
+            for parameter in loaded[0]().parameters():
                 parameter.data.fill_(float("nan"))
 
-    monkeypatch.setattr("cradle_extras.training.train.load_local", loading)
     with pytest.raises(EngineError, match="loss became nan at step 6"):
         train(weights, tmp_path / "out", corpus, progress=poison)
     *_, kept = complete_checkpoints(tmp_path / "out")
@@ -274,16 +284,13 @@ def test_a_resumed_training_keeps_its_first_date(
         prompts.update(self.tokenizer.decode(each)[:10] for each in ids)
         return ids
 
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(Local, "ids", recording)
     for module in (chat, identity, local_engine):
         monkeypatch.setattr(module, "today", lambda: "2031-03-03")
     weights = make_weights(tmp_path / "dated", "{{ strftime_now('%Y-%m-%d') }}" + CHAT)
     short, out = {"epochs": 1}, tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        train(weights, out, corpus, recipe=short, progress=stop)
+        train(weights, out, corpus, recipe=short, progress=stop_at(1))
     # Training resumes on another day, and scores dev.
     for module in (chat, identity, local_engine):
         monkeypatch.setattr(module, "today", lambda: "2031-03-04")
@@ -311,8 +318,6 @@ def test_shipped_recipes_are_valid_and_one_has_the_papers_settings() -> None:
     ("text", "words"),
     [
         ("epoch: 3", "mine.yml: unknown field `epoch`; did you mean `epochs`"),
-        ("epochs: 0", "mine.yml: field `epochs` must be at least 1, found 0"),
-        ("- 1", "mine.yml: the content must be a mapping with the fields prompt"),
         ("a: [", "can't be read"),
     ],
 )
