@@ -91,10 +91,8 @@ def test_an_orphan_without_a_user_turn_is_attached_to_none() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"empty_jaccard": -0.1}, "empty_jaccard is -0.1"),
         ({"zero_division": float("nan")}, "zero_division is nan"),
         ({"orphans": "drop"}, "Choose one of ignore, attach, count"),
-        ({"unparsed": "skip"}, "Choose one of miss, none, exclude"),
     ],
 )
 def test_unknown_conventions_are_refused(changed: dict[str, Any], message: str) -> None:

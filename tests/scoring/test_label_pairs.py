@@ -77,11 +77,9 @@ def test_temporal_swaps_are_preferred_to_wrong_types_and_these_to_wrong_stages()
         ([(AP, SHO)], ["over_confirmed"]),
         ([(SHO, AO)], ["under_confirmed"]),
         ([(SHO, SHP)], ["temporal_swap"]),
-        ([(AO, AP)], ["temporal_swap"]),
         ([(SHO, DVO)], ["wrong_type"]),
         ([(0, SHO), (SHO, SHO)], ["too_early"]),
         ([(SHO, SHO), (0, SHO)], ["repeated"]),
-        ([(SHO, SHP), (SHO, SHO), (0, SHO)], ["temporal_swap", "repeated"]),
         # The alert is predicted one turn late, and then again.
         ([(AO, 0), (0, AO), (0, AO)], ["missed_alert", "too_late", "repeated"]),
         # Predicted before it was gold, and again afterwards.

@@ -24,14 +24,6 @@ ONE = Signature(
     seed=0,
     version="0.1.0",
 )
-LINE = (
-    "cradle|lvl:turn|labels:16|hist:self|dec:free|empty:1|zd:0|orphans:ignore|unparsed:miss"
-    "|macro:mean|corpus:ab12cd34ef56|n:600|boot:10000@0|v0.1.0"
-)
-
-
-def test_the_short_form_is_the_documented_line() -> None:
-    assert str(ONE) == LINE
 
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Signature)])

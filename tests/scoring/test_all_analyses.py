@@ -1,4 +1,7 @@
-"""Without gold labels no score is defined, and unlabelled dialogues change no score."""
+"""All analyses: their frames have signatures, and need gold labels.
+
+Without gold labels no score is defined, and unlabelled dialogues change no score.
+"""
 
 from __future__ import annotations
 
@@ -52,15 +55,16 @@ ANALYSES: dict[str, Callable[[Predictions], pd.DataFrame]] = {
     "sensitivity": lambda run: cradle.sensitivity([run]),
     "label_changes": lambda run: cradle.label_changes(run, silent(run), **OPTIONS),
     "compare": lambda run: cradle.compare([run, silent(run)], permutations=20).to_frame(),
-    "rank_ranges": lambda run: rank_ranges(
-        [cradle.evaluate(each, **OPTIONS) for each in (run, silent(run))]
-    ),
     "run_spread": lambda run: run_spread({"system": [run, silent(run)]}, **OPTIONS),
     "thresholds": lambda run: cradle.thresholds([run]),
     "threshold_scores": lambda run: threshold_scores([run], **OPTIONS),
     "reliability": lambda run: reliability([run], **OPTIONS),
+    "rank_ranges": lambda run: rank_ranges(
+        [cradle.evaluate(each, **OPTIONS) for each in (run, silent(run))]
+    ),
     "error_cases": lambda run: cradle.error_cases([run, silent(run)]),
 }
+UNSIGNED = ("rank_ranges", "error_cases")
 # Columns that count something else than gold labels, or describe the run.
 ABOUT = {"dialogues", "unusable", "tags", "units", "support", "runs", "turns", "discordant"}
 
@@ -105,6 +109,23 @@ def more(run: Predictions) -> Predictions:
         choices=tuple(run.choices[row] for row in rows),
         of_turns=len(rows),
     )
+
+
+@pytest.mark.parametrize("name", [name for name in ANALYSES if name not in UNSIGNED])
+def test_the_frame_of_an_analysis_has_its_signature(name: str, run: Predictions) -> None:
+    frame = ANALYSES[name](run)
+    signature = frame.attrs["signature"]
+    lines = [signature] if isinstance(signature, str) else signature
+    assert lines
+    for line in lines:
+        assert line.startswith("cradle|lvl:")
+        assert f"|corpus:{run.corpus.fingerprint}|" in line
+    if "signature" in frame:
+        assert set(frame["signature"]) == set(lines)
+    numbers = {"value", "low", "high"} & set(frame.columns)
+    assert all(pd.api.types.is_numeric_dtype(frame[column]) for column in numbers)
+    # Slices keep the signature.
+    assert frame[frame.index < 1].attrs["signature"] == signature
 
 
 @pytest.mark.parametrize("name", ANALYSES)
