@@ -6,12 +6,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
+from cradle_lib.detection.runs.find_runs import repeated_runs
+from cradle_lib.detection.runs.run_model import run_model
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import BITS
 from cradle_lib.scoring.analyses.repeats import run_spread
@@ -51,3 +55,16 @@ def test_runs_over_other_dialogues_are_refused(corpus: Corpus, make_run: MakeRun
     for repeats in ([whole, part], []):
         with pytest.raises(ScoringError, match="not over the same dialogues"):
             run_spread({"noisy": repeats})
+
+
+def test_repeated_runs_are_found(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "SHIPPED_RUNS", tmp_path / "shipped")
+    for seed in ("1", "2"):
+        monkeypatch.setattr(paths, "RUNS", tmp_path / "runs" / "repeats" / "sampled" / seed)
+        run_model("always-none", corpus)
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    found = repeated_runs(corpus)
+    assert {name: len(runs) for name, runs in found.items()} == {"sampled": 2}
+    assert all(run.covers_corpus for run in found["sampled"])
