@@ -1,4 +1,4 @@
-"""Wilson intervals, compared with statsmodels."""
+"""Wilson intervals, compared with statsmodels and SciPy."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 from statsmodels.stats.proportion import proportion_confint
 
 from cradle_lib.statistics.bootstrap import bootstrap
@@ -21,6 +22,15 @@ def test_independent_occurrences_have_the_interval_of_statsmodels(
     of = np.array([1] * len(right) + [0] * without)
     expected = proportion_confint(sum(right), len(right), method="wilson")
     assert wilson(hits, of) == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_bounds_are_the_limits_of_a_score_test() -> None:
+    def score(p: float) -> float:
+        return float(abs(7 / 30 - p) / np.sqrt(p * (1 - p) / 30) - 1.959963984540054)
+
+    expected = brentq(score, 1e-6, 7 / 30 - 1e-9), brentq(score, 7 / 30 + 1e-9, 1 - 1e-6)
+    found = wilson(np.array([1] * 7 + [0] * 23), np.ones(30))
+    assert found == pytest.approx(expected, abs=1e-6)
 
 
 def test_occurrences_of_one_dialogue_are_not_independent() -> None:
