@@ -8,7 +8,6 @@ Three pages are executed in parallel. A notebook that fails stops only the pages
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -21,15 +20,13 @@ from typing import Final
 from cradle_lib.book.cache_key import Ingredients, stored_state
 from cradle_lib.book.corpus import BookCorpus
 from cradle_lib.book.notebooks.execute import Job, execute, failure, traceback_file
+from cradle_lib.book.notebooks.provisioner import Kernel, short_place
 from cradle_lib.book.plan import REGISTRY, Page, Project, load_plan
 from cradle_lib.errors import BookError
 from cradle_lib.files import visible_files
 
 # One more than the two cores of a small machine, because a starting kernel idles for a second.
 _WORKERS: Final = 3
-# Folders for sockets: the longest path in bytes, and one that is used instead of a longer one.
-_LONGEST_PLACE: Final = 70
-_SHORT_PLACE: Final = "/tmp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,21 +152,17 @@ def _ignore_interrupts() -> None:
 
 def _stop(running: Mapping[Future[str | None], Job]) -> None:
     """Ends the kernels of pages, also of those that are being started, and their threads."""
-    from cradle_lib.book.notebooks.provisioner import Kernel
-
     for future in running:
         future.cancel()
     while wait(running, timeout=0.1).not_done:
         for process in multiprocessing.active_children():
             if isinstance(process, Kernel):
-                process.kill()
+                process.end()
     for job in running.values():
         traceback_file(job).unlink(missing_ok=True)
 
 
 def short_folder() -> tempfile.TemporaryDirectory[str]:
-    """Makes a temporary folder with a path that is short enough for sockets, if there is one."""
-    place = tempfile.gettempdir()
-    if len(os.fsencode(place)) > _LONGEST_PLACE and os.access(_SHORT_PLACE, os.W_OK):
-        place = _SHORT_PLACE
+    """Makes a temporary folder in the :func:`.short_place`."""
+    place = short_place()
     return tempfile.TemporaryDirectory(prefix="cradle-", dir=place, ignore_cleanup_errors=True)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from cradle_lib.book import build
 from cradle_lib.book.build import short_folder
 from cradle_lib.book.corpus import BookCorpus
+from cradle_lib.book.notebooks import provisioner
 from cradle_lib.book.notebooks.execute import Job, execute
 from cradle_lib.book.plan import Project, load_plan
 
@@ -153,7 +153,7 @@ def test_a_checkout_and_the_temporary_folder_may_have_any_path(
     place = tmp_path / name / ("x" * 100)
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
-    monkeypatch.setattr(build, "_SHORT_PLACE", short)
+    monkeypatch.setattr(provisioner, "_SHORT_PLACE", short)
 
     assert run_words(project, "1", tags=None) is None
 

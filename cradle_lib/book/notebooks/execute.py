@@ -6,6 +6,7 @@ The page is written only if every cell ran and none failed; otherwise the earlie
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import os
 import re
@@ -111,6 +112,9 @@ def _run(notebook: Any, job: Job, folder: Path) -> _Fault | None:
     except Exception as error:  # If a kernel dies, its transport may raise any exception.
         place = started[-1] if started else None
         return _Fault(place, type(error).__name__, str(error))
+    finally:
+        # Otherwise it is called when the build ends, and fails, if the kernel died early.
+        atexit.unregister(client._cleanup_kernel)
     return next(filter(None, (_error_of(notebook, n) for n in range(len(notebook.cells)))), None)
 
 

@@ -65,6 +65,8 @@ class Journal:
 
     def __init__(self, path: Path, file: FileIO, record: Record) -> None:
         self.path, self.record, self._file = path, record, file
+        # Whether the record is to be written before the next answer.
+        self._new_record = False
         self._synced = time.monotonic()
 
     @classmethod
@@ -105,17 +107,20 @@ class Journal:
             with path.open("ab", buffering=0) as file:
                 file.truncate(sum(len(line) + 1 for line in lines))
                 journal = cls(path, file, record)
-                # A resumed run needs a new header only if more than its start time differs.
+                # A resumed run needs a new header only if more than its start time differs, and
+                # only if it asks anything.
                 started = {"started": record.started}
-                if before is None or before.model_copy(update=started) != record:
+                if before is None:
                     journal._write(record)
+                elif before.model_copy(update=started) != record:
+                    journal._new_record = True
                 try:
                     yield journal
                 finally:
                     os.fsync(file.fileno())
 
     def record_fallback(self, reason: str | None) -> bool:
-        """Writes a further header if the reason for which another engine answers has changed.
+        """Records a change of the reason for which another engine answers, in a further header.
 
         Returns:
             Whether it has.
@@ -123,11 +128,14 @@ class Journal:
         if reason == self.record.fallback:
             return False
         self.record = self.record.model_copy(update={"fallback": reason})
-        self._write(self.record)
+        self._new_record = True
         return True
 
     def append(self, prediction: Prediction) -> None:
         """Writes one prediction. It is kept even if the process is killed after this call."""
+        if self._new_record:
+            self._write(self.record)
+            self._new_record = False
         self._write(prediction)
         if time.monotonic() - self._synced >= _SYNC_SECONDS:
             os.fsync(self._file.fileno())
