@@ -26,13 +26,22 @@ RATES = pd.DataFrame(
 START = {"conversations": 1_000, "share": 0.01, "minutes": 5}
 
 
-def test_ten_settings_give_the_numbers_of_the_library(browser: Browser, tmp_path: Path) -> None:
+@pytest.fixture
+def address(tmp_path: Path) -> str:
+    """The address of a page with a calculator."""
     file = tmp_path / "page.html"
     file.write_text(Calculator(RATES, START)._repr_html_(), encoding="utf-8")
+    return file.as_uri()
+
+
+def test_ten_settings_give_the_numbers_of_the_library(browser: Browser, address: str) -> None:
     page = browser.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto(file.as_uri())
+    page.goto(address)
+    # 1,000 conversations: 10 with a disclosure, of which 9 are flagged, and 79.2 of the 990 others.
+    results = page.locator("[data-result]").all_inner_texts()
+    assert results == ["88.2", "7.35", "1", "10.2 %"]
     chances = np.random.default_rng(0)
     # Of each slider its positions; the last share is the published one, 440 of 600 dialogues.
     settings = {
@@ -63,17 +72,9 @@ def test_ten_settings_give_the_numbers_of_the_library(browser: Browser, tmp_path
     page.close()
 
 
-def test_the_calculator_begins_where_the_page_says(browser: Browser, tmp_path: Path) -> None:
-    file = tmp_path / "page.html"
-    file.write_text(Calculator(RATES, START)._repr_html_(), encoding="utf-8")
-    page = browser.new_page()
-    page.goto(file.as_uri())
-    # 1,000 conversations: 10 with a disclosure, of which 9 are flagged, and 79.2 of the 990 others.
-    results = page.locator("[data-result]").all_inner_texts()
-    assert results == ["88.2", "7.35", "1", "10.2 %"]
-    page.close()
+def test_without_scripts_the_calculator_is_not_shown(browser: Browser, address: str) -> None:
     page = browser.new_page(java_script_enabled=False)
-    page.goto(file.as_uri())
+    page.goto(address)
     assert page.locator("noscript").is_visible()
     assert page.locator("[name=share]").is_hidden()
     page.close()

@@ -303,39 +303,23 @@ def test_text_is_hidden_until_requested_and_escaped(open_page: Callable[..., Pag
 
 
 SEARCHED = (
-    *(
-        "I don\u2019t sleep.",
-        "I don't sleep.",
-        "caf\u00e9 closed",
-        "cafe\u0301 closed",
-        "Cafe open",
-    ),
-    *("at 10\u00a0pm", "\u0130stanbul trip", "zero\u200bwidth", "STRASSE", "stra\u00dfe"),
-    *(
-        "soft\u00adhyphen",
-        "new\u2028line",
-        "\u201ewell\u201c",
-        '\u00abwell\u00bb "well"',
-        "so\u2014so",
-    ),
-    *("\ufb01ne", "\u039f\u0394\u039f\u03a3"),
+    *("I don\u2019t sleep.", "caf\u00e9 closed", "cafe\u0301 closed", "Cafe open"),
+    *("at 10\u00a0pm", "\u0130stanbul trip", "stra\u00dfe", "soft\u00adhyphen", "new\u2028line"),
+    *('\u00abwell\u00bb "well"', "so\u2014so", "\ufb01ne", "\u039f\u0394\u039f\u03a3"),
 )
 # Search text: what is marked in which of the texts.
 MARKED = {
-    "don't sleep": {0: "don\u2019t sleep", 1: "don't sleep"},
-    "DON\u2018T": {0: "don\u2019t", 1: "don't"},
-    "caf\u00e9": {2: "caf\u00e9", 3: "cafe\u0301", 4: "Cafe"},
-    "cafe\u0301 c": {2: "caf\u00e9 c", 3: "cafe\u0301 c"},
-    "10 pm": {5: "10\u00a0pm"},
-    "istanbul": {6: "\u0130stanbul"},
-    "zerowidth": {7: "zero\u200bwidth"},
-    "strasse": {8: "STRASSE", 9: "stra\u00dfe"},
-    "soft\u00adhy": {10: "soft\u00adhy"},
-    "new line": {11: "new\u2028line"},
-    '"well"': {12: "\u201ewell\u201c", 13: '\u00abwell\u00bb"well"'},
-    "so-so": {14: "so\u2014so"},
-    "fine": {15: "\ufb01ne"},
-    "\u03bf\u03b4\u03bf\u03c2": {16: "\u039f\u0394\u039f\u03a3"},
+    "DON\u2018T sleep": {0: "don\u2019t sleep"},
+    "cafe\u0301": {1: "caf\u00e9", 2: "cafe\u0301", 3: "Cafe"},
+    "10 pm": {4: "10\u00a0pm"},
+    "istanbul": {5: "\u0130stanbul"},
+    "strasse": {6: "stra\u00dfe"},
+    "softhy": {7: "soft\u00adhy"},
+    "new line": {8: "new\u2028line"},
+    '"well"': {9: '\u00abwell\u00bb"well"'},
+    "so-so": {10: "so\u2014so"},
+    "fine": {11: "\ufb01ne"},
+    "\u03bf\u03b4\u03bf\u03c2": {12: "\u039f\u0394\u039f\u03a3"},
     "\u00ad": {},
 }
 

@@ -94,7 +94,7 @@ def test_cells_of_a_heat_map_are_one_tab_stop_with_arrow_keys(site: Site, browse
     page.close()
 
 
-@pytest.mark.parametrize("name", ["errors", "agreement", "conventions"])
+@pytest.mark.parametrize("name", ["errors", "conventions"])
 def test_a_list_of_the_largest_numbers_replaces_a_heat_map_on_a_phone(
     site: Site, browser: Browser, name: str
 ) -> None:

@@ -58,10 +58,8 @@ def test_a_fork_with_the_id_of_a_registered_model_has_a_run_of_its_own(project: 
     ("name", "message"),
     [
         ("results", "exists already"),
-        ("My Model", "lower-case letters"),
         ("../out", "lower-case letters"),
         # The run of the template, which is shown on its own page only.
-        ("your-model", "another page has a model"),
         ("your--model", "another page has a model"),
     ],
 )

