@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from . import site as book
 
@@ -22,3 +22,13 @@ def browser() -> Iterator[Browser]:
         pytest.fail(reason) if book.in_ci() else pytest.skip(reason)
     with book.browser() as opened:
         yield opened
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Page]:
+    """A tab of the width of a desktop."""
+    opened = browser.new_page(
+        viewport={"width": book.WIDE[0], "height": book.WIDE[1]}, reduced_motion="reduce"
+    )
+    yield opened
+    opened.close()

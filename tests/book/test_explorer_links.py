@@ -66,16 +66,15 @@ def test_every_linked_number_equals_the_count_in_the_explorer(
     assert checked >= least
 
 
-def test_cells_of_a_heat_map_are_one_tab_stop_with_arrow_keys(site: Site, browser: Browser) -> None:
-    page = browser.new_page(viewport={"width": WIDE[0], "height": WIDE[1]})
-    page.goto(site.url("sections/errors.html"))
-    box = page.locator(".cradle-map").first
+def test_cells_of_a_heat_map_are_one_tab_stop_with_arrow_keys(site: Site, tab: Page) -> None:
+    tab.goto(site.url("sections/errors.html"))
+    box = tab.locator(".cradle-map").first
     spots = box.locator(".cradle-spot")
     tops = spots.evaluate_all("all => all.map(e => Math.round(e.offsetTop / 5))")
     assert spots.evaluate_all("all => all.filter(e => e.tabIndex === 0).length") == 1
 
     def at(key: str) -> int:
-        page.keyboard.press(key)
+        tab.keyboard.press(key)
         place: int = spots.evaluate_all("all => all.indexOf(document.activeElement)")
         return place
 
@@ -87,21 +86,20 @@ def test_cells_of_a_heat_map_are_one_tab_stop_with_arrow_keys(site: Site, browse
     assert tops[at("ArrowDown")] > tops[above]
     # Tab order is row by row.
     assert tops == sorted(tops)
-    title = page.evaluate("document.activeElement.title")
-    page.keyboard.press("Enter")
-    page.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
-    assert page.locator(".count").inner_text().startswith(f"{number(title):,} pair")
-    page.close()
+    title = tab.evaluate("document.activeElement.title")
+    tab.keyboard.press("Enter")
+    tab.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
+    assert tab.locator(".count").inner_text().startswith(f"{number(title):,} pair")
 
 
 @pytest.mark.parametrize("name", ["errors", "conventions"])
 def test_a_list_of_the_largest_numbers_replaces_a_heat_map_on_a_phone(
-    site: Site, browser: Browser, name: str
+    site: Site, tab: Page, name: str
 ) -> None:
-    page = browser.new_page(viewport={"width": PHONE[0], "height": PHONE[1]})
-    page.goto(site.url(f"sections/{name}.html"))
-    drawings = page.locator(".cradle-has-list img:visible")
-    lists = page.locator(".cradle-has-list .cradle-ranked:visible")
+    tab.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    tab.goto(site.url(f"sections/{name}.html"))
+    drawings = tab.locator(".cradle-has-list img:visible")
+    lists = tab.locator(".cradle-has-list .cradle-ranked:visible")
     assert lists.count() > 0
     assert drawings.count() == 0
     lines = lists.first.locator("li").all_inner_texts()
@@ -111,42 +109,40 @@ def test_a_list_of_the_largest_numbers_replaces_a_heat_map_on_a_phone(
     assert len(numbers) > 1
     assert numbers == sorted(numbers, reverse=True)
     # No other figure scrolls sideways because it shows a matrix.
-    assert page.locator(".cradle-wide:not(.cradle-has-list) .cradle-map:visible").count() == 0
-    page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
+    assert tab.locator(".cradle-wide:not(.cradle-has-list) .cradle-map:visible").count() == 0
+    tab.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
     assert lists.count() == 0
     assert drawings.count() > 0
-    page.close()
 
 
 @pytest.mark.parametrize(("size", "theme"), [(WIDE, "light"), (PHONE, "dark")])
 def test_axe_finds_no_violation_in_any_view(
-    site: Site, browser: Browser, theme: str, size: tuple[int, int]
+    site: Site, tab: Page, theme: str, size: tuple[int, int]
 ) -> None:
-    page = browser.new_page(viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce")
+    tab.set_viewport_size({"width": size[0], "height": size[1]})
     found = {}
 
     def ask(name: str) -> None:
         # Skips the list of pages, which every page has, and rows that resemble the first four.
-        page.evaluate(
+        tab.evaluate(
             "document.querySelectorAll('.bd-sidebar-primary, tbody tr:nth-child(n+5)')"
             ".forEach(e => e.remove())"
         )
-        if faults := violations(page, ASKED[theme]):
+        if faults := violations(tab, ASKED[theme]):
             found[name] = faults
 
     for name, hash_ in VIEWS.items():
-        page.goto("about:blank")
-        page.goto(site.url(EXPLORER) + hash_)
-        set_theme(page, theme)
-        page.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
+        tab.goto("about:blank")
+        tab.goto(site.url(EXPLORER) + hash_)
+        set_theme(tab, theme)
+        tab.locator("#cradle-explorer[data-ready]").wait_for(state="attached")
         ask(name)
-    page.click(".open-text")
-    page.locator(".transcript p").first.wait_for()
-    for summary in page.locator(".turn summary").all():
+    tab.click(".open-text")
+    tab.locator(".transcript p").first.wait_for()
+    for summary in tab.locator(".turn summary").all():
         summary.click()
     ask("text")
-    page.keyboard.press("?")
+    tab.keyboard.press("?")
     ask("help")
     assert found == {}
-    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
-    page.close()
+    assert tab.evaluate("document.documentElement.scrollWidth") <= size[0]

@@ -211,7 +211,7 @@ def test_every_page_has_help_lines_its_purpose_and_its_corpus(visits: list[Visit
         assert surrogate == ("Surrogate corpus" in visit.facts["line"]), visit.page
 
 
-def test_questions_find_the_right_page(site: Site, browser: Browser) -> None:
+def test_questions_find_the_right_page(site: Site, tab: Page) -> None:
     right = {
         "passive active confusion": "sections/errors",
         "how many false alarms per day": "sections/alarm-burden",
@@ -234,19 +234,18 @@ def test_questions_find_the_right_page(site: Site, browser: Browser) -> None:
         "which model is best": "sections/results",
         "Figure 13": "sections/training",
     }
-    page, found = browser.new_page(), {}
+    found = {}
     for words in right:
         # From a folder, without a server.
-        page.goto((site.folder / "search.html").as_uri() + f"?q={quote(words)}")
-        page.locator("#search-results mark").first.wait_for()
-        links = page.locator("#search-results a").evaluate_all("all => all.map(a => a.pathname)")
+        tab.goto((site.folder / "search.html").as_uri() + f"?q={quote(words)}")
+        tab.locator("#search-results mark").first.wait_for()
+        links = tab.locator("#search-results a").evaluate_all("all => all.map(a => a.pathname)")
         found[words] = [
             Path(link).relative_to(site.folder).with_suffix("").as_posix() for link in links
         ]
     first = [words for words, page in right.items() if found[words][0] == page]
     assert len(first) >= 18, {words: found[words][0] for words in right if words not in first}
     assert [words for words, page in right.items() if page not in found[words]] == []
-    page.close()
 
 
 #: What a reader wants to know: the links and folded parts on the way from the first page, and words
@@ -266,51 +265,43 @@ TASKS = {
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_reader_finds_an_answer_within_two_clicks(
-    site: Site, browser: Browser, task: str
-) -> None:
+def test_a_reader_finds_an_answer_within_two_clicks(site: Site, tab: Page, task: str) -> None:
     clicks, answer = TASKS[task]
-    page = browser.new_page(viewport={"width": WIDE[0], "height": WIDE[1]})
-    page.goto(site.url("sections/home.html"))
+    tab.goto(site.url("sections/home.html"))
     for name in clicks:
-        link = page.get_by_role("link", name=name, exact=True)
-        folded = page.locator("article summary", has_text=name)
+        link = tab.get_by_role("link", name=name, exact=True)
+        folded = tab.locator("article summary", has_text=name)
         (link if link.count() else folded).first.click()
-    page.wait_for_load_state()
-    assert answer in page.locator("article").inner_text()
-    page.close()
+    tab.wait_for_load_state()
+    assert answer in tab.locator("article").inner_text()
 
 
 def test_the_search_follows_what_is_typed_and_shows_nothing_collapsed(
-    site: Site, browser: Browser
+    site: Site, tab: Page
 ) -> None:
-    page = browser.new_page()
-    page.goto(site.url("search.html"))
-    results = page.locator("#search-results li")
+    tab.goto(site.url("search.html"))
+    results = tab.locator("#search-results li")
     assert results.count() == 0
-    page.keyboard.type("cohens kapa")
+    tab.keyboard.type("cohens kapa")
     results.filter(has_text="kappa").first.wait_for()
-    page.keyboard.type(" qqq")
+    tab.keyboard.type(" qqq")
     assert results.count() > 0
-    page.locator("#search-page-input").fill("qqqqq")
-    page.locator("#search-count", has_text="Nothing was found").wait_for()
-    page.goto(site.url("sections/errors.html"))
-    said = page.locator(".cradle-example .cradle-turns p").all_text_contents()
+    tab.locator("#search-page-input").fill("qqqqq")
+    tab.locator("#search-count", has_text="Nothing was found").wait_for()
+    tab.goto(site.url("sections/errors.html"))
+    said = tab.locator(".cradle-example .cradle-turns p").all_text_contents()
     sections = (site.folder / "search-sections.js").read_text("utf-8")
     long = [line for line in said if len(line) > 60]
     assert long
     assert not [line for line in long if line[:50] in sections]
-    page.close()
 
 
-def test_figures_are_inverted_in_the_dark_theme_only(site: Site, browser: Browser) -> None:
-    page = browser.new_page()
-    page.goto(site.url("sections/statistics.html"))
-    figures = page.locator("figure.cradle-figure")
+def test_figures_are_inverted_in_the_dark_theme_only(site: Site, tab: Page) -> None:
+    tab.goto(site.url("sections/statistics.html"))
+    figures = tab.locator("figure.cradle-figure")
     assert figures.count() > 0
     assert figures.locator("figcaption:visible").count() == figures.count()
     for theme, inverted in (("light", False), ("dark", True)):
-        set_theme(page, theme)
+        set_theme(tab, theme)
         style = "all => all.map(e => getComputedStyle(e).filter.includes('invert(1)'))"
         assert figures.locator("img").evaluate_all(style) == [inverted] * figures.count()
-    page.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from itertools import combinations
 from xml.etree import ElementTree
 
@@ -136,14 +135,6 @@ def test_a_picture_has_its_drawing_and_alternative_text() -> None:
     for name in ("width", "height"):
         points = float(str(box.get(name)).removesuffix("pt"))
         assert image[name] == str(round(points * 96 / 72))
-
-
-def test_a_figure_may_have_its_data_as_csv() -> None:
-    data = pd.DataFrame({"gold": ["=1+1"], "count": [2]}, index=[7])
-    picture = show_figure(bars(), alt="a", caption="Counts <of> all.", data=data)
-    [content] = re.findall(rf'download="{picture.file}".*base64,([^"]+)"', picture._repr_html_())
-    assert base64.b64decode(content).decode() == "gold,count\r\n'=1+1,2\r\n"
-    assert "download" not in shown(bars())._repr_html_()
 
 
 def test_a_wide_figure_scrolls_in_a_focusable_box() -> None:

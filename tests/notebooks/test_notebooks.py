@@ -31,6 +31,8 @@ MODELS = ["always-none", "keyword"]
 LIBRARIES = {"pandas", "numpy", "matplotlib.pyplot", "seaborn", "scipy.stats"}
 stem = attrgetter("stem")
 each_notebook = pytest.mark.parametrize("path", SOURCES, ids=stem)
+
+
 def content(path: Path) -> Any:
     return nbformat.read(path, as_version=nbformat.NO_CONVERT)
 

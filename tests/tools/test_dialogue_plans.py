@@ -17,6 +17,8 @@ from tools.surrogate.plans import read_plans
 DATA = Path(__file__).resolve().parents[2] / "data"
 FOLDER = DATA / "surrogate" / "dialogues"
 SPLITS = ("test", "dev", "train")
+
+
 @cache
 def read(name: str) -> list[dict[str, Any]]:
     lines = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
