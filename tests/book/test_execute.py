@@ -157,6 +157,29 @@ def test_a_checkout_and_the_temporary_folder_may_have_any_path(
     assert list(place.iterdir()) == []
 
 
+PROGRAM = """
+import atexit, multiprocessing, os, sys
+from pathlib import Path
+import own_helper
+for way in "fork", "spawn":
+    with multiprocessing.get_context(way).Pool(1) as pool:
+        print(pool.map(own_helper.double, [1, 2]))
+print(any("pytest" in argument for argument in sys.argv[1:]))
+atexit.register(Path("ended").touch)
+"""
+
+
+def test_a_page_is_a_program_of_its_own(project: Project) -> None:
+    helper = "def double(number):\n    return 2 * number\n"
+    write(project.notebooks / "own_helper.py", helper)
+
+    assert run_words(project, PROGRAM) is None
+
+    shown = text_of(project.sections / "words.ipynb")
+    assert shown.splitlines()[1:] == ["[2, 4]", "[2, 4]", "False"]
+    assert (project.notebooks / "ended").exists()
+
+
 FRESH = """
 import os
 print(os.environ["CRADLE_PAGE"], "seen" in globals(), os.getppid())

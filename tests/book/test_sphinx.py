@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -193,16 +194,29 @@ def test_a_page_that_is_removed_leaves_the_site(root: Path) -> None:
 
 
 RESTORE = "Restore it, or remove its entry from notebooks/pages.yml."
-# A page that runs until it is ended.
-ENDLESS = "open('started', 'w').close()\nfrom threading import Event\nEvent().wait()"
+# A page that runs until it is ended, with a process that also writes to the pipe.
+ENDLESS = """
+import subprocess
+from threading import Event
+pipe = open("running", "w")
+subprocess.Popen(["sleep", "1000"], stdout=pipe)
+Event().wait()
+"""
 
 
-def start_endless(root: Path) -> subprocess.Popen[str]:
-    """Starts a build in a session of its own, and waits until its page runs."""
+@pytest.mark.parametrize(
+    ("sent", "to_all"), [(signal.SIGINT, True), (signal.SIGINT, False), (signal.SIGKILL, False)]
+)
+def test_a_build_that_is_ended_leaves_no_process(
+    root: Path, sent: signal.Signals, to_all: bool
+) -> None:
     write(root / "notebooks/pages.yml", f"pages: [{ONE}]")
-    started = root / "notebooks/started"
-    started.unlink(missing_ok=True)
-    os.mkfifo(started)
+    write_one(root, "print('kept')")
+    assert build(root).returncode == 0
+    before = (root / "book/sections/one.ipynb").read_bytes()
+    pipe = root / "notebooks/running"
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
     write_one(root, ENDLESS)
     process = subprocess.Popen(
         [Path(sys.executable).with_name("jupyter-book"), "build", "book/"],
@@ -212,30 +226,17 @@ def start_endless(root: Path) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
-    started.read_bytes()
-    return process
+    with pipe.open("rb") as running:
+        # In a terminal, Ctrl-C reaches every process of the build.
+        (os.killpg if to_all else os.kill)(process.pid, sent)
+        _, message = process.communicate(timeout=300)
+        # A pipe ends when the last process that writes to it does.
+        assert select.select([running], [], [], 300)[0]
+        assert running.read() == b""
 
-
-def test_an_interrupt_ends_a_build_with_one_line(root: Path) -> None:
-    before = (root / "book/sections/one.ipynb").read_bytes()
-    process = start_endless(root)
-    # As in a terminal, every process of the build receives the signal.
-    os.killpg(process.pid, signal.SIGINT)
-
-    _, message = process.communicate()
-
+    killed = sent == signal.SIGKILL
     line = "interrupted; the same command continues, and finished pages are kept"
-    assert message.splitlines() == [line]
-    assert process.returncode == 130
+    assert message.splitlines() == [line] * (not killed)
+    assert process.returncode == (-sent if killed else 130)
     assert (root / "book/sections/one.ipynb").read_bytes() == before
     assert not list(root.glob("book/_build/notebook-runs/one*"))
-
-
-def test_a_killed_build_leaves_no_process(root: Path) -> None:
-    process = start_endless(root)
-    process.kill()
-
-    # The pipe ends when the last process that has it does.
-    _, message = process.communicate(timeout=300)
-
-    assert message == ""
