@@ -79,8 +79,9 @@ def test_cells_of_a_heat_map_are_one_tab_stop_with_arrow_keys(site: Site, tab: P
         return place
 
     spots.first.focus()
-    every = [*range(1, len(tops)), len(tops) - 1]
-    assert [at("ArrowRight") for _ in tops] == every
+    assert [at("ArrowRight") for _ in range(5)] == [1, 2, 3, 4, 5]
+    spots.last.focus()
+    assert at("ArrowRight") == len(tops) - 1
     above = at("ArrowUp")
     assert tops[above] < tops[-1]
     assert tops[at("ArrowDown")] > tops[above]
