@@ -54,7 +54,7 @@ BUDGETS = {
     "cradle_lib": {
         "(top)": 725,
         "annotation": 575,
-        "book": 1_025,
+        "book": 1_060,
         "cli": 1_000,
         "corpus": 2_125,
         "detection": 2_825,
@@ -72,7 +72,7 @@ BUDGETS = {
         "(top)": 75,
         "bundle": 400,
         "cluster": 300,
-        "construction": 1_800,
+        "construction": 1_225,
         "inspect": 250,
         "label_studio": 650,
         "training": 825,

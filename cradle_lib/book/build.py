@@ -96,52 +96,44 @@ class _Build:
     def execute_stale(self, pool: ThreadPoolExecutor, scratch: Path) -> None:
         """Executes the pages that are out of date, each after the pages that it waits for."""
         running: dict[Future[str | None], Job] = {}
-        order = TopologicalSorter({page.name: page.after for page in self.pages.values()})
-        order.prepare()
         try:
-            while self._submit_ready(order, pool, running, scratch):
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    job = running.pop(future)
-                    if self._finished(job, future):
-                        order.done(job.page.name)
+            self._execute_in_order(pool, scratch, running)
         except BaseException:
             _stop(running)
             raise
 
-    def _submit_ready(
-        self,
-        order: TopologicalSorter[str],
-        pool: ThreadPoolExecutor,
-        running: dict[Future[str | None], Job],
-        scratch: Path,
-    ) -> bool:
-        """Starts the pages whose turn it is, and says whether any is running."""
-        # A page that is up to date makes its dependents ready immediately.
-        while ready := [self.pages[name] for name in order.get_ready()]:
-            # Pages with artefacts come first, because other pages wait for them.
-            for page in sorted(ready, key=lambda page: not page.provides):
-                found = self.ingredients.of(page)
-                reason = self.ingredients.stale(page, found)
-                if reason is None:
-                    order.done(page.name)
-                    continue
-                self.report(f"executing {page.name} ({reason})")
-                job = Job(self.project, page, found, scratch)
-                running[pool.submit(execute, job)] = job
-        return bool(running)
-
-    def _finished(self, job: Job, future: Future[str | None]) -> bool:
-        """Notes the result of a page, and says whether it was executed."""
-        try:
-            problem = future.result()
-        except Exception as error:  # Such as a full disk.
-            problem = failure(job, "outside any cell", type(error).__name__, str(error))
-        if problem is None:
-            self.executed.append(job.page.name)
-            return True
-        self.report(f"{job.page.name} failed")
-        self.failures.append(problem)
-        return False
+    def _execute_in_order(
+        self, pool: ThreadPoolExecutor, scratch: Path, running: dict[Future[str | None], Job]
+    ) -> None:
+        order = TopologicalSorter({page.name: page.after for page in self.pages.values()})
+        order.prepare()
+        while True:
+            # A page that is up to date makes its dependents ready immediately.
+            while ready := [self.pages[name] for name in order.get_ready()]:
+                # Pages with artefacts come first, because other pages wait for them.
+                for page in sorted(ready, key=lambda page: not page.provides):
+                    found = self.ingredients.of(page)
+                    reason = self.ingredients.stale(page, found)
+                    if reason is None:
+                        order.done(page.name)
+                        continue
+                    self.report(f"executing {page.name} ({reason})")
+                    job = Job(self.project, page, found, scratch)
+                    running[pool.submit(execute, job)] = job
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                job = running.pop(future)
+                try:
+                    problem = future.result()
+                except Exception as error:  # Such as a full disk.
+                    problem = failure(job, "outside any cell", type(error).__name__, str(error))
+                if problem is None:
+                    self.executed.append(job.page.name)
+                    order.done(job.page.name)
+                else:
+                    self.report(f"{job.page.name} failed")
+                    self.failures.append(problem)
 
 
 def _ignore_interrupts() -> None:

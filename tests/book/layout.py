@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 # Finds cut code, scrolling boxes without a shadow or fixed row headings, icon-font characters, thin
-# captions, code above results, and the position of the finding and the first result.
+# captions, code above results or below the line of its download, and the position of the finding
+# and the first result.
 LAYOUT = r"""() => {
   const scrolled = [...document.querySelectorAll('.cradle-scroll, .cradle-math, ' +
       '.pst-scrollable-table-container, .text_html:has(> table, > div > table.dataframe)')]
@@ -35,8 +36,15 @@ LAYOUT = r"""() => {
   const cut = shown.filter(e => [e, e.parentElement, e.closest('.cell_input')]
     .some(box => cuts(box, 'X', 'Width') || cuts(box, 'Y', 'Height'))).map(text);
   folds.forEach(e => { e.open = false; });
+  const middle = e => (e.getBoundingClientRect().top + e.getBoundingClientRect().bottom) / 2;
+  const code = [...document.querySelectorAll(
+    '.cell:has(.text_html > .cradle-downloads:last-child) + .cell.tag_hide-input > details.hide')];
+  const link = e => e.closest('.cell').previousElementSibling
+    .querySelector('.cradle-downloads:last-child a');
+  const uneven = code.filter(e =>
+    Math.abs(middle(e.querySelector('summary')) - middle(link(e))) > 4);
   return {
-    top, cut,
+    top, cut, uneven: uneven.map(text),
     tall: closed.filter(height => height > 32),
     above: folds.filter(e => e.closest('.cell').querySelector('.cell_output')).map(text),
     unmarked: scrolled.filter(e => !shaded(e)).map(text),

@@ -161,10 +161,12 @@ PROGRAM = """
 import atexit, multiprocessing, os, sys
 from pathlib import Path
 import own_helper
+from threadpoolctl import threadpool_info
 for way in "fork", "spawn":
     with multiprocessing.get_context(way).Pool(1) as pool:
         print(pool.map(own_helper.double, [1, 2]))
 print(any("pytest" in argument for argument in sys.argv[1:]))
+print({pool["num_threads"] for pool in threadpool_info()})
 atexit.register(Path("ended").touch)
 """
 
@@ -176,7 +178,7 @@ def test_a_page_is_a_program_of_its_own(project: Project) -> None:
     assert run_words(project, PROGRAM) is None
 
     shown = text_of(project.sections / "words.ipynb")
-    assert shown.splitlines()[1:] == ["[2, 4]", "[2, 4]", "False"]
+    assert shown.splitlines()[1:] == ["[2, 4]", "[2, 4]", "False", "{1}"]
     assert (project.notebooks / "ended").exists()
 
 

@@ -153,7 +153,7 @@ def test_pages_have_no_errors_violations_or_external_requests(
 
 def test_nothing_overflows_the_window_or_is_cut(visits: list[Visit]) -> None:
     assert {(v.page, v.view): v.sticking_out for v in visits if v.sticking_out} == {}
-    for fault in ("unmarked", "loose", "signs", "captions", "cut", "tall", "above"):
+    for fault in ("unmarked", "loose", "signs", "captions", "cut", "tall", "above", "uneven"):
         assert {(v.page, v.view): v.layout[fault] for v in visits if v.layout[fault]} == {}, fault
 
 

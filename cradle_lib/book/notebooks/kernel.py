@@ -52,7 +52,3 @@ class PageKernelApp(IPKernelApp):  # type: ignore[misc, unused-ignore]
 
     def init_code(self) -> None:
         """Runs no startup files."""
-
-
-if __name__ == "__main__":
-    PageKernelApp.launch_instance()
