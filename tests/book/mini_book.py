@@ -142,4 +142,8 @@ def build(root: Path, corpus: str | None = None) -> subprocess.CompletedProcess[
     environment = {name: value for name, value in os.environ.items() if name != "CRADLE_CORPUS"}
     if corpus is not None:
         environment["CRADLE_CORPUS"] = corpus
+    # A socket in this folder would have a path that is too long.
+    temporary = root.parent / ("x" * 100)
+    temporary.mkdir(exist_ok=True)
+    environment["TMPDIR"] = str(temporary)
     return run("from jupyter_book.cli.main import main\nmain()", command, environment, root)

@@ -88,7 +88,7 @@ def execute(job: Job) -> str | None:
 def _run(notebook: Any, job: Job, folder: Path) -> _Fault | None:
     """Runs the cells of a notebook, which receive their outputs, until one fails."""
     from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError
+    from nbclient.exceptions import CellExecutionError, DeadKernelError
 
     started: list[int] = []
     client = NotebookClient(
@@ -111,7 +111,9 @@ def _run(notebook: Any, job: Job, folder: Path) -> _Fault | None:
         return _error_of(notebook, started[-1]) or failed
     except Exception as error:  # If a kernel dies, its transport may raise any exception.
         place = started[-1] if started else None
-        return _Fault(place, type(error).__name__, str(error))
+        died = isinstance(error, DeadKernelError)
+        hint = ". Often the machine has too little memory." * died
+        return _Fault(place, type(error).__name__, f"{error}{hint}")
     finally:
         # Otherwise it is called when the build ends, and fails, if the kernel died early.
         atexit.unregister(client._cleanup_kernel)
