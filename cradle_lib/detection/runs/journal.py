@@ -55,6 +55,10 @@ _METADATA: Final = tuple(f.name for f in fields(Metadata) if f.name != "error")
 _OPTIONAL: Final = frozenset({"choices", "tokens_written", "served", "limited_by", "ending"})
 
 
+# Fields of a record that say who answered.
+_SOFTWARE: Final = ("started", "version", "commit", "dirty", "python", "platform", "packages")
+
+
 class Journal:
     """A journal that is being written; made by :meth:`open`.
 
@@ -107,13 +111,12 @@ class Journal:
             with path.open("ab", buffering=0) as file:
                 file.truncate(sum(len(line) + 1 for line in lines))
                 journal = cls(path, file, record)
-                # A resumed run needs a new header only if more than its start time differs, and
-                # only if it asks anything.
-                started = {"started": record.started}
-                if before is None:
+                # A resumed run needs a new header only if more than its start time differs. If only
+                # the software does, it needs one before its next answer, if there is any.
+                if before is None or _with(record, before, _SOFTWARE) != record:
                     journal._write(record)
-                elif before.model_copy(update=started) != record:
-                    journal._new_record = True
+                else:
+                    journal._new_record = _with(record, before, ["started"]) != record
                 try:
                     yield journal
                 finally:
@@ -158,6 +161,11 @@ class Journal:
                 f"{paths.shown(self.path)}: can't be written ({error.strerror}). The answers so "
                 "far are kept: free some space, and run the same command again."
             ) from error
+
+
+def _with(record: Record, before: Record, names: Iterable[str]) -> Record:
+    """Replaces some fields of the earlier record by those of the present one."""
+    return before.model_copy(update={name: getattr(record, name) for name in names})
 
 
 def read_journal(path: Path) -> tuple[Record, list[Prediction]]:

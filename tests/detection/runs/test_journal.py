@@ -126,6 +126,20 @@ def test_a_changed_corpus_adds_a_header_and_the_last_header_counts(tmp_path: Pat
     assert (record.corpus_fingerprint, len(stored)) == ("edited", 1)
 
 
+def test_other_software_adds_a_header_before_its_first_answer_only(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with Journal.open(path, make_record()) as journal:
+        journal.append(make_prediction())
+    before = path.read_bytes()
+    with Journal.open(path, make_record(commit="1234", dirty=True)) as journal:
+        assert path.read_bytes() == before
+        journal.append(make_prediction(1))
+        journal.append(make_prediction(2))
+    lines = path.read_bytes().splitlines()
+    assert [line.startswith(b'{"record"') for line in lines] == [True, False, True, False, False]
+    assert read_journal(path)[0].commit == "1234"
+
+
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     with (
