@@ -85,12 +85,14 @@ def show_daily_alarms(rates: pd.DataFrame, start: Mapping[str, float]) -> Calcul
             of :func:`.daily_alarms`.
 
     Returns:
-        The calculator; a notice if the corpus has no dialogues with, or none without, gold labels.
+        The calculator; a notice if the corpus has too few dialogues with, or too few without, gold
+        labels.
     """
     usable = rates.dropna(subset=["found", "false"])
     missing = lacks("gold or none")
     if missing is not None or usable.empty:
-        return Notice(missing or "The alarms of a day need dialogues with and without labels.")
+        few = "There are fewer than 20 dialogues with, or without, gold labels: too few for rates."
+        return Notice(missing or few)
     return Calculator(usable, start)
 
 

@@ -25,7 +25,7 @@ _SCRIPTS: Final = (
 )
 _TEXT: Final = {
     "own": "",
-    "absent": "The text of this corpus is not part of this site: only the marks are shown.",
+    "absent": "The text of this corpus is not part of this page: only the marks are shown.",
     "foreign": "This site contains text of a corpus that is not the surrogate, because its builder "
     "asked for it. It is for this machine only: do not publish it.",
 }

@@ -128,5 +128,5 @@ function stripText(dialogue, systems) {
   const labelled = userTurns(dialogue).filter(turn => model.gold[turn]).length;
   const verdict = hasGold(dialogue) ? "wrong" : "predicts labels";
   const counts = systems.map(index => `${model.systems[index].name} ${verdict} on ${disagreements(dialogue, [index]).length}`);
-  return `${hasGold(dialogue) ? `${GOLD} labels on ${labelled} turns; ` : ""}${counts.join(", ")}`;
+  return `${hasGold(dialogue) ? `${GOLD} labels on ${plural(labelled, "turn")}; ` : ""}${counts.join(", ")}`;
 }

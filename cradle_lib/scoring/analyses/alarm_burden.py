@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from cradle_lib.arguments import Seed, Share, checked
 from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.scoring.evaluate import signature_of
+from cradle_lib.scoring.scores import ENOUGH
 from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.occurrences import first_only
@@ -114,7 +115,8 @@ def projected_precision(
         - ``system``, ``coverage`` (str): the model's name; the dialogues of the run.
         - ``prevalence`` (float): share of turns with a gold label; ``observed`` (bool): whether
           it is the corpus' own.
-        - ``value``, ``low``, ``high`` (float): precision, 0 to 1; NaN for a run that flags nothing.
+        - ``value``, ``low``, ``high`` (float): precision, 0 to 1; NaN for a run that flags nothing,
+          and except for the corpus' own prevalence with fewer than 20 turns with or without labels.
           The 95 % interval at a given prevalence takes it as fixed, and is NaN below 1 %. At the
           corpus' own prevalence it includes the variation of the prevalence.
         - ``signature`` (str): the scoring settings.
@@ -141,6 +143,9 @@ def projected_precision(
     )
     rare = ~frame["observed"] & (frame["prevalence"] < _RARE)
     frame.loc[rare, ["low", "high"]] = np.nan
+    labelled = np.count_nonzero(predictions.corpus.gold)
+    if min(labelled, len(predictions.masks) - labelled) < ENOUGH:
+        frame.loc[~frame["observed"], ["value", "low", "high"]] = np.nan
     return signed(frame)
 
 

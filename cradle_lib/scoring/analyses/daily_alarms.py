@@ -19,6 +19,7 @@ from cradle_lib.arguments import Share, checked
 from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.scoring.analyses.alarm_burden import burden_counts, predictive_value
 from cradle_lib.scoring.analyses.thresholds import turn_probabilities
+from cradle_lib.scoring.scores import ENOUGH
 from cradle_lib.statistics.rates import Floats, ratio
 
 
@@ -55,7 +56,7 @@ def alarm_rates(runs: Sequence[Predictions], *, most: int = 60) -> pd.DataFrame:
         - ``system`` (str): the model's name.
         - ``threshold`` (float): a probability, descending; NaN for the own predictions.
         - ``found``, ``false`` (float): flagged share of the dialogues with and without gold labels;
-          NaN without such dialogues.
+          NaN with fewer than 20 such dialogues.
     """
     rows = []
     for run in (run.labelled for run in runs):
@@ -109,5 +110,6 @@ def _highest(run: Predictions) -> Floats | None:
 
 def _shares(flagged: NDArray[np.bool_], positive: NDArray[np.bool_]) -> dict[str, float]:
     counts = [(flagged & chosen).sum() for chosen in (positive, ~positive)]
-    sizes = [chosen.sum() for chosen in (positive, ~positive)]
-    return dict(zip(("found", "false"), ratio(np.array(counts), np.array(sizes)), strict=True))
+    sizes = np.array([chosen.sum() for chosen in (positive, ~positive)])
+    shares = np.where(sizes < ENOUGH, np.nan, ratio(np.array(counts), sizes))
+    return dict(zip(("found", "false"), map(float, shares), strict=True))

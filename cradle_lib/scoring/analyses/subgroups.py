@@ -25,6 +25,7 @@ from cradle_lib.scoring.scores import ENOUGH, precision_recall_f1
 from cradle_lib.scoring.signature import signed
 from cradle_lib.statistics.bootstrap import DRAWS, bootstrap
 from cradle_lib.statistics.occurrences import positions
+from cradle_lib.statistics.rates import Floats
 
 By = Literal["timing", "scenario", "length", "position", "stage"]
 MEASURES: Final = ("micro_precision", "micro_recall", "micro_f1")
@@ -68,7 +69,7 @@ def subgroups(
     tallies = np.stack([counts.tallies.sum(axis=1) for counts in parts.values()], axis=1)
     scored = bootstrap(
         tallies,
-        lambda t: dict(zip(MEASURES, precision_recall_f1(t, 0.0), strict=True)),
+        _measures,
         draws=draws,
         seed=seed,
     )
@@ -88,8 +89,16 @@ def subgroups(
         for place, (name, counts) in enumerate(parts.items())
         for score in MEASURES
     )
-    frame.loc[frame["support"] == 0, ["value", "low", "high"]] = np.nan
     return signed(frame)
+
+
+def _measures(tallies: Floats) -> dict[str, Floats]:
+    """Scores parts; NaN for a part, or a draw of it, without gold labels."""
+    without = tallies[..., [0, 2]].sum(axis=-1) == 0
+    scores = precision_recall_f1(tallies, 0.0)
+    return {
+        name: np.where(without, np.nan, score) for name, score in zip(MEASURES, scores, strict=True)
+    }
 
 
 def _parts(predictions: Predictions, by: By, rows: Rows) -> dict[str, Rows]:

@@ -71,7 +71,8 @@ def test_needed_to_evaluate_is_undefined_without_alarms() -> None:
 
 
 def test_projected_precision_follows_bayes_rule() -> None:
-    run = run_of([[(AO, AO), (0, AO | DVP), (SHO, 0), (0, 0)], [(0, 0), (0, AO)], [(0, 0)] * 2])
+    dialogues = [[(AO, AO), (0, AO | DVP), (SHO, 0), (0, 0)], [(0, 0), (0, AO)], [(0, 0)] * 2]
+    run = run_of(dialogues * 10)
     # By hand: 1 of 2 turns with gold and 2 of 6 without it are flagged.
     frame = projected_precision(run, [0.01], draws=0)
     assert frame["prevalence"].tolist() == [2 / 8, 0.01]
@@ -80,8 +81,11 @@ def test_projected_precision_follows_bayes_rule() -> None:
     rare = Fraction(1, 2) * Fraction(1, 100)
     expected = [Fraction(1, 3), rare / (rare + Fraction(2, 6) * Fraction(99, 100))]
     assert frame["value"].tolist() == pytest.approx([float(share) for share in expected])
+    # With fewer than 20 turns with a gold label, nothing is projected.
+    few = projected_precision(run_of([*dialogues * 9, dialogues[1]]), [0.01], draws=50)
+    assert few["value"].notna().tolist() == [True, False]
     # Below one percent there is a value and no interval.
-    run = run_of([[(AO, AO), (0, 0), (0, AO)], [(AO, 0), (0, 0), (0, 0)]] * 4)
+    run = run_of([[(AO, AO), (0, 0), (0, AO)], [(AO, 0), (0, 0), (0, 0)]] * 10)
     frame = projected_precision(run, [0.01, 0.001], draws=50)
     assert frame["value"].notna().all()
     assert frame["low"].notna().tolist() == [True, True, False]

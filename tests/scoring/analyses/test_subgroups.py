@@ -57,6 +57,18 @@ def test_a_subgroup_scores_like_a_corpus_of_its_dialogues(
         assert part["value"].tolist() == pytest.approx(expected)
 
 
+def test_a_part_that_many_draws_lack_has_no_interval() -> None:
+    # Two of twenty dialogues are long: (18 / 20) ** 20 = 12 % of draws lack both.
+    short, long = [("U", AO)], [("U", AO), ("U", AO), ("U", 0)]
+    corpus = make_corpus([short] * 18 + [long] * 2)
+    run = make_predictions(corpus, np.array([AO, 0] * 9 + [AO, 0, 0] * 2))
+    parts = subgroups(run, "length", draws=500)
+    recall = parts[parts["score"] == "micro_recall"]
+    assert recall["dialogues"].tolist() == [18, 2]
+    assert recall["value"].tolist() == [0.5, 0.5]
+    assert recall["low"].isna().tolist() == recall["high"].isna().tolist() == [False, True]
+
+
 @pytest.mark.parametrize("by", ["position", "stage"])
 def test_positions_and_stages_partition_the_labels(run: Predictions, by: By) -> None:
     found, whole = subgroups(run, by, draws=0), evaluate(run, draws=0)
