@@ -160,11 +160,15 @@ def test_a_checkout_and_the_temporary_folder_may_have_any_path(
 PROGRAM = """
 import atexit, multiprocessing, os, sys
 from pathlib import Path
+from concurrent.futures import ProcessPoolExecutor
 import own_helper
 from threadpoolctl import threadpool_info
 for way in "fork", "spawn":
     with multiprocessing.get_context(way).Pool(1) as pool:
         print(pool.map(own_helper.double, [1, 2]))
+def triple(number): return 3 * number
+with ProcessPoolExecutor(1) as pool:
+    print(list(pool.map(triple, [1, 2])))
 print(any("pytest" in argument for argument in sys.argv[1:]))
 print({pool["num_threads"] for pool in threadpool_info()})
 atexit.register(Path("ended").touch)
@@ -178,7 +182,7 @@ def test_a_page_is_a_program_of_its_own(project: Project) -> None:
     assert run_words(project, PROGRAM) is None
 
     shown = text_of(project.sections / "words.ipynb")
-    assert shown.splitlines()[1:] == ["[2, 4]", "[2, 4]", "False", "{1}"]
+    assert shown.splitlines()[1:] == ["[2, 4]", "[2, 4]", "[3, 6]", "False", "{1}"]
     assert (project.notebooks / "ended").exists()
 
 

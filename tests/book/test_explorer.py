@@ -543,7 +543,7 @@ def test_no_file_has_text_of_another_corpus(
     written = [path.read_text("utf-8") for path in (tmp_path / "real").rglob("*") if path.is_file()]
     assert not [text for text in written if SECRET in text or "and more" in text]
     assert page.locator(".gate").count() == 0
-    assert "not part of this site" in page.locator(".notice").first.inner_text()
+    assert "not part of this page" in page.locator(".notice").first.inner_text()
     requests = explore(explorer_data(real, moved, text=True))
     page = open_page("#d=d0003&m=keyword", write_site(tmp_path / "asked", requests))
     assert "do not publish" in page.locator(".notice").first.inner_text()

@@ -194,12 +194,15 @@ def test_a_page_that_is_removed_leaves_the_site(root: Path) -> None:
 
 
 RESTORE = "Restore it, or remove its entry from notebooks/pages.yml."
-# A page that runs until it is ended, with a process that also writes to the pipe.
+# A page that runs until it is ended, with processes that also write to the pipe.
 ENDLESS = """
 import subprocess
+from concurrent.futures import ProcessPoolExecutor
 from threading import Event
 pipe = open("running", "w")
 subprocess.Popen(["sleep", "1000"], stdout=pipe)
+pool = ProcessPoolExecutor(1)
+pool.submit(int).result()
 Event().wait()
 """
 

@@ -27,6 +27,7 @@ _PRELOADED: Final = "cradle_lib.book.notebooks.preloaded"
 # Folders for sockets: the longest path in bytes, and one that is used instead of a longer one.
 _LONGEST_PLACE: Final = 70
 _SHORT_PLACE: Final = "/tmp"
+_QUIET: Final = "ignore:resource_tracker"
 _STARTING: Final = threading.Lock()
 
 
@@ -94,8 +95,11 @@ def _start_fork_server() -> None:
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         tempfile.tempdir = short_place()
-        # The fork server would start it, and then the signal is no longer blocked.
+        # The fork server would start it, and then the signal is no longer blocked. It removes what
+        # the kernels of an interrupted build leave, and need not say so.
+        sys.warnoptions.append(_QUIET)
         resource_tracker.ensure_running()
+        sys.warnoptions.remove(_QUIET)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         forkserver.ensure_running()
     except OSError as error:
@@ -116,7 +120,8 @@ def _run(arguments: list[str], environment: dict[str, str], folder: str) -> None
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    # What processes of the page start with.
+    # Otherwise processes of the page would start as this one did, in the folder of the build.
+    multiprocessing.set_start_method(None, force=True)
     multiprocessing.process.ORIGINAL_DIR = folder  # type: ignore[attr-defined]
     sys.argv[1:] = arguments
     PageKernelApp.launch_instance(arguments)
