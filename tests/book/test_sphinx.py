@@ -197,12 +197,12 @@ RESTORE = "Restore it, or remove its entry from notebooks/pages.yml."
 # A page that runs until it is ended, with processes that also write to the pipe.
 ENDLESS = """
 import subprocess
-from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from threading import Event
 pipe = open("running", "w")
 subprocess.Popen(["sleep", "1000"], stdout=pipe)
-pool = ProcessPoolExecutor(1)
-pool.submit(int).result()
+pool = get_context("spawn").Pool(1)
+pool.apply(int)
 Event().wait()
 """
 
