@@ -19,13 +19,15 @@ def read_folder(folder: Path) -> Corpus:
             model is asked, so that labels belong on the first line. Empty lines are left out.
 
     Returns:
-        The corpus, without gold labels, named after the folder.
+        The corpus, without gold labels, named after the folder. The names of the files are the ids
+        of the dialogues.
 
     Raises:
         CorpusError: If there is no text file, or a file is empty, not UTF-8, unreadable, does not
             start with a speaker, or misspells a speaker, such as ``user:``.
     """
     rows: list[tuple[int, str, str]] = []
+    ids: list[str] = []
     for file in visible_files(folder, "*.txt"):
         try:
             lines = file.read_text(encoding="utf-8-sig").split("\n")
@@ -36,12 +38,13 @@ def read_folder(folder: Path) -> Corpus:
         own = [(turn, line, "") for turn, (_, line) in enumerate(said)]
         try:
             # Each file is checked separately first, so that an error names its file and line.
-            build_corpus(own, file.stem)
+            build_corpus(own, file.stem, about={"dialogue_id": [file.stem] * len(own)})
         except CorpusError as error:
             place = file if error.row is None else f"{file}:{said[error.row][0]}"
             raise CorpusError(error.problem, path=place, hint=error.hint) from None
         rows += own
+        ids += [file.stem] * len(own)
     if not rows:
         hint = "Put each dialogue into a separate file, ending in .txt."
         raise CorpusError("no text files found", path=folder, hint=hint)
-    return build_corpus(rows, folder.resolve().name)
+    return build_corpus(rows, folder.resolve().name, about={"dialogue_id": ids})

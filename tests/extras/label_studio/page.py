@@ -38,7 +38,7 @@ def server_command() -> tuple[dict[str, str], list[str]]:
 
 def votes(project: str, dialogue: str) -> dict[int, int]:
     """Returns a person's labels: all agree on a third of the dialogues, nobody on another third."""
-    odd = int(dialogue[1:]) % 3
+    odd = int(dialogue.rpartition("-")[2].removeprefix("d")) % 3
     if project.startswith("round") and project[-1] in "BD" and odd:
         return {3: SEEN[3]} if odd == 1 else {1: SEEN[3], 3: SEEN[1]}
     if project.startswith("adjudicator") and odd == 2:

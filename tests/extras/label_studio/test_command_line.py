@@ -84,6 +84,8 @@ def test_the_commands_of_the_page_make_gold_labels_from_a_folder(folder: Path) -
         cradle_commands()
     )
     assert "12 dialogues, 60 turns" in run_command(collect, folder)
+    collected = load_corpus(folder / "my-dialogues.parquet")
+    assert [dialogue.id for dialogue in collected][:2] == ["talk-00", "talk-01"]
     run_command(export, folder)
     assert "study/study.json exists: a study is planned once" in error_of(export, folder)
     assert label(folder) == [f"round{n}-{name}" for n in (1, 2) for name in "ABCD"]
