@@ -36,14 +36,15 @@ def read_folder(folder: Path) -> Corpus:
             raise CorpusError(problem, path=file, hint="Save the file as UTF-8.") from None
         said = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
         own = [(turn, line, "") for turn, (_, line) in enumerate(said)]
+        own_ids = [file.stem] * len(own)
         try:
             # Each file is checked separately first, so that an error names its file and line.
-            build_corpus(own, file.stem, about={"dialogue_id": [file.stem] * len(own)})
+            build_corpus(own, file.stem, about={"dialogue_id": own_ids})
         except CorpusError as error:
             place = file if error.row is None else f"{file}:{said[error.row][0]}"
             raise CorpusError(error.problem, path=place, hint=error.hint) from None
         rows += own
-        ids += [file.stem] * len(own)
+        ids += own_ids
     if not rows:
         hint = "Put each dialogue into a separate file, ending in .txt."
         raise CorpusError("no text files found", path=folder, hint=hint)

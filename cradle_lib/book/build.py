@@ -138,8 +138,7 @@ class _Build:
 
 def _ignore_interrupts() -> None:
     """Leaves Ctrl-C to the main thread: no process that this thread starts sees it."""
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 def _stop(running: Mapping[Future[str | None], Job]) -> None:

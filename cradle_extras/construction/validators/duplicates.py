@@ -43,9 +43,9 @@ def near_duplicates(texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str
         # One triple more than may be missing in a duplicate, so that at least one is shared.
         missing = int(len(own) * (1 - THRESHOLD) + 1e-9)
         shared = [triple for triple in own if frequency[triple] > 1]
-        rarest = sorted(shared, key=lambda triple: (frequency[triple], triple))
-        # Triples that no other dialogue has are the rarest, and find nothing.
-        del rarest[max(missing + 1 - (len(own) - len(shared)), 0) :]
+        # Triples that no other dialogue has count as the rarest, but find nothing.
+        wanted = max(missing + 1 - (len(own) - len(shared)), 0)
+        rarest = sorted(shared, key=lambda triple: (frequency[triple], triple))[:wanted]
         candidates = {place for triple in rarest for place in places[triple]}
         indices = ((len(own & kept[i][1]) / len(own | kept[i][1]), i) for i in candidates)
         best, place = max(indices, default=(0.0, -1))

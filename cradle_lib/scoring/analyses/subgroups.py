@@ -67,12 +67,7 @@ def subgroups(
         frame = pd.DataFrame(columns=[*columns, "value", "low", "high", "signature"])
         return frame.astype(dict.fromkeys(["value", "low", "high"], float))
     tallies = np.stack([counts.tallies.sum(axis=1) for counts in parts.values()], axis=1)
-    scored = bootstrap(
-        tallies,
-        _measures,
-        draws=draws,
-        seed=seed,
-    )
+    scored = bootstrap(tallies, _measures, draws=draws, seed=seed)
     signature = signature_of(predictions, draws=draws, seed=seed)
     frame = pd.DataFrame(
         {
