@@ -45,6 +45,8 @@ class Recipe(_Strict):
             the turns of a dialogue share nearly all tokens.
         epochs: Passes over the dialogues.
         dialogues: Number of training dialogues, chosen at random; ``None`` for all.
+        extra: File in the release's format whose dialogues are learned as well, all of them;
+            relative to the working directory, or else to this repository.
         crop: Share of the dialogues that lose a beginning of random length, so that a disclosure
             may be on the first turn, as in no complete training dialogue.
         max_length: Maximum number of tokens in a turn's prompt and answer; the first longer turn
@@ -69,6 +71,7 @@ class Recipe(_Strict):
     prompt: str = "append"
     epochs: Annotated[int, Field(ge=1)] = 3
     dialogues: Annotated[int, Field(ge=1)] | None = None
+    extra: str | None = None
     crop: Annotated[float, Field(ge=0, le=1)] = 0.0
     max_length: Annotated[int, Field(ge=16)] = 4096
     accumulation: Annotated[int, Field(ge=1)] = 16

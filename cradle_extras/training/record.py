@@ -31,6 +31,7 @@ class TrainingRecord(BaseModel):
         base_revision: Commit or checksum of the base.
         corpus: Name of the train split.
         fingerprint: Fingerprint of the train split.
+        extra: Fingerprint of the recipe's extra dialogues; ``None`` if it has none.
         held_out: Name to fingerprint of the splits that share no dialogue with the train split;
             empty if this was not checked.
         recipe: The recipe.
@@ -60,6 +61,7 @@ class TrainingRecord(BaseModel):
     base_revision: str | None
     corpus: str
     fingerprint: str
+    extra: str | None = None
     held_out: dict[str, str]
     recipe: Recipe
     prompt_hash: str
@@ -95,7 +97,7 @@ class TrainingRecord(BaseModel):
     @property
     def about(self) -> dict[str, Any]:
         """The fields that must be equal to resume a training."""
-        shared = {"base", "base_revision", "corpus", "fingerprint", "prompt_hash", "date"}
+        shared = {"base", "base_revision", "corpus", "fingerprint", "extra", "prompt_hash", "date"}
         # Without effect on the weights, so they may change.
         recipe = self.recipe.model_dump(exclude={"dev_dialogues", "gradient_checkpointing"})
         return self.model_dump(include=shared) | {"recipe": recipe}

@@ -30,7 +30,7 @@ from cradle_extras.training.recipe import Recipe, load_recipe
 from cradle_extras.training.record import FILE, TrainingRecord, read_training
 from cradle_extras.training.sequences import token_tree, without_beginning
 from cradle_lib import paths
-from cradle_lib.corpus import Corpus, Dialogue
+from cradle_lib.corpus import Corpus, Dialogue, load_corpus
 from cradle_lib.detection.models.engine import Options, require_packages
 from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.models.registry import resolve
@@ -103,14 +103,21 @@ def train_model(
     require_packages("torch", "transformers", extra="local", model=model)
     require_packages("trl", "peft", "datasets", extra="train", model=model)
     train, dev = train.labelled, None if dev is None else dev.labelled
-    for split, use in ((train, "there is nothing to learn"), (dev, "no checkpoint has a score")):
+    extra = None if recipe.extra is None else _extra(recipe.extra)
+    for split, use in (
+        (train, "there is nothing to learn"),
+        (extra, "there is nothing to learn"),
+        (dev, "no checkpoint has a score"),
+    ):
         if split is not None and not split.gold.any():
             raise EngineError(
                 f"{split.name}: no user turn has a label, so {use}. Name a split with gold labels."
             )
     held_out = [split for split in (dev, test) if split is not None and not shared]
-    for split in held_out:
-        _require_separate(train, split)
+    for learned in (train, extra):
+        for split in held_out:
+            if learned is not None:
+                _require_separate(learned, split)
     from accelerate.utils.memory import clear_device_cache
 
     wait_passively()
@@ -132,6 +139,8 @@ def train_model(
     if recipe.dialogues is not None:
         order = np.random.default_rng(recipe.seed).permutation(len(chosen))
         chosen = [chosen[index] for index in order[: recipe.dialogues]]
+    if extra is not None:
+        chosen += extra
     generator = np.random.default_rng([recipe.seed, 1])
     cropped = generator.random(len(chosen)) < recipe.crop
     chosen = [
@@ -145,6 +154,7 @@ def train_model(
         base_revision=base_pin(model),
         corpus=train.name,
         fingerprint=train.fingerprint,
+        extra=None if extra is None else extra.fingerprint,
         held_out={split.name: split.fingerprint for split in held_out},
         recipe=recipe,
         prompt_hash=template.hash,
@@ -188,6 +198,12 @@ def train_model(
     record.write(folder)
     write_card(folder, record)
     return Trained(folder, record, trained_model(model, folder))
+
+
+def _extra(name: str) -> Corpus:
+    """Loads the recipe's extra dialogues, without those that have no gold labels."""
+    path = Path(name)
+    return load_corpus(path if path.is_file() else paths.ROOT / path).labelled
 
 
 def _start_device(finished: bool) -> str:

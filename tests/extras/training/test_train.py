@@ -20,12 +20,12 @@ from cradle_extras.training.checkpoints import complete_checkpoints, score_check
 from cradle_extras.training.recipe import AdapterSettings, Recipe, load_recipe, recipe_names
 from cradle_extras.training.record import read_training
 from cradle_extras.training.train import Trained, train_model
-from cradle_lib.corpus import Corpus
+from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Model, Options, load_predictions
 from cradle_lib.detection.runs import identity
 from cradle_lib.detection.runs.journal import read_journal
 from cradle_lib.detection.runs.run import run
-from cradle_lib.errors import EngineError
+from cradle_lib.errors import CradleError, EngineError
 from cradle_lib.scoring.evaluate import evaluate
 
 from ...detection.dialogues import make_corpus
@@ -67,6 +67,11 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Any]]:
 
     monkeypatch.setattr("cradle_extras.training.train.load_local", loading)
     return models
+
+
+def write_texts(path: Path, text: str, labels: str) -> None:
+    """Writes a corpus of one dialogue with one user turn."""
+    path.write_text(f"dialogue_id,turn_id,text,labels\n1,0,User: {text},{labels}\n", "utf-8")
 
 
 def stop_at(last: int) -> Callable[..., None]:
@@ -245,20 +250,46 @@ def test_a_nan_loss_stops_training_and_keeps_the_last_checkpoint(
     ("changes", "words"),
     [
         ({"test": talks(3)}, "shares 3 dialogues with tiny"),
+        ({"recipe": {"extra": "unlabelled.csv"}}, "unlabelled: no user turn has a label"),
+        ({"recipe": {"extra": "absent.csv"}}, "absent.csv"),
         ({"corpus": "unlabelled"}, "no user turn has a label"),
         ({"weights": "plain"}, "has no chat template"),
     ],
 )
 def test_invalid_corpora_and_bases_are_refused(
-    weights: Path, corpus: Corpus, tmp_path: Path, changes: dict[str, Any], words: str
+    weights: Path,
+    corpus: Corpus,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    words: str,
 ) -> None:
     if changes.pop("corpus", None):
         corpus = make_corpus([[("User", "Hello there.", "none")]])
     if changes.pop("weights", None):
         weights = make_weights(tmp_path / "plain", chat=None)
-    with pytest.raises(EngineError, match=words):
+    monkeypatch.chdir(tmp_path)
+    write_texts(Path("unlabelled.csv"), "Hello there.", "none")
+    with pytest.raises(CradleError, match=words):
         train(weights, tmp_path / "out", corpus, **changes)
     assert not (tmp_path / "out").exists()
+
+
+def test_extra_dialogues_are_all_learned_and_must_not_be_in_a_held_out_split(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_texts(Path("extra.csv"), "I wish I were dead.", "confirm_SI_passive_ongoing")
+    short = {"extra": "extra.csv", "dialogues": 2, "epochs": 1}
+    done = train(weights, tmp_path / "out", talks(8), recipe=short)
+    extra = load_corpus("extra.csv")
+    assert (done.record.dialogues, done.record.extra) == (2 + len(extra), extra.fingerprint)
+    assert "those of `extra.csv` included" in (done.folder / "README.md").read_text("utf-8")
+    with pytest.raises(EngineError, match="extra shares 1 dialogues with extra"):
+        train(weights, tmp_path / "other", talks(8), recipe=short, test=extra)
+    write_texts(Path("extra.csv"), "I was hit.", "confirm_DV_past")
+    with pytest.raises(EngineError, match="another extra"):
+        train(weights, tmp_path / "out", talks(8), recipe=short)
 
 
 def test_a_finished_training_is_not_repeated(trained: Trained, corpus: Corpus) -> None:
