@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cradle_extras.bundle.archive import read_archive
-from cradle_extras.label_studio.text_folder import read_folder
+from cradle_lib.corpus.conversion import convert
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import is_hidden, replacing, visible_files
 
@@ -63,12 +63,12 @@ def test_files_that_programs_leave_are_hidden_from_readers_of_folders(tmp_path: 
         assert is_hidden(name)
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"\x00\x05\x16\x07 User: not a dialogue")
-    with pytest.raises(CorpusError, match="no text files found"):
-        read_folder(folder)
+    with pytest.raises(CorpusError, match="the folder has no text file"):
+        convert(folder)
     (folder / "a.b~c.txt").write_text("User: a\n", encoding="utf-8")
     # It is read, but the names of files are ids, which have no tilde.
-    with pytest.raises(CorpusError, match=r"a\.b~c\.txt:1: dialogue_id is 'a\.b~c', expected"):
-        read_folder(folder)
+    with pytest.raises(CorpusError, match=r"a\.b~c\.txt: the file's name is .*Rename the file"):
+        convert(folder)
     for pattern in ("*", "**/*", "*/*.txt"):
         found = [path.name for path in visible_files(folder, pattern) if path.is_file()]
         assert found == (["a.b~c.txt"] if pattern != "*/*.txt" else [])

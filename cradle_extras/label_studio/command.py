@@ -15,7 +15,6 @@ from cradle_extras.label_studio.exports import IGNORED, read_exports
 from cradle_extras.label_studio.interface import labelling_config
 from cradle_extras.label_studio.study import Study, next_assignments, plan_study
 from cradle_extras.label_studio.tasks import write_tasks
-from cradle_extras.label_studio.text_folder import read_folder
 from cradle_lib import paths
 from cradle_lib.annotation.adjudication import adjudicate as adjudicate_all
 from cradle_lib.annotation.agreement import ALL_LABELS, agreement_frame
@@ -43,22 +42,6 @@ TableArgument = Annotated[
 _STUDY = Path("study")
 _TABLE = _STUDY / "annotations.parquet"
 _SHOWN_WARNINGS = 20
-
-
-@app.command()
-def collect(
-    folder: Annotated[Path, typer.Argument(help="Folder with a text file for each dialogue.")],
-    file: Annotated[Path, typer.Option("--out", help="Corpus to write: .parquet or .csv.")],
-    as_json: opt.Json = False,
-) -> None:
-    """Turn a folder of text files into a corpus without labels."""
-    corpus = read_folder(folder)
-    write_release(corpus, file)
-    if as_json:
-        counts = {"dialogues": len(corpus), "turns": len(corpus.turns)}
-        print_json({**counts, "corpus": str(file)})
-        return
-    out.print(f"{len(corpus):,} dialogues, {len(corpus.turns):,} turns: {paths.shown(file)}")
 
 
 @app.command()

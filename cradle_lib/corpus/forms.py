@@ -21,6 +21,7 @@ from cradle_lib import strict_json
 from cradle_lib.corpus import transcripts
 from cradle_lib.corpus.columns import ABOUT, TEXT_NAMES, USUAL
 from cradle_lib.corpus.encodings import decode
+from cradle_lib.corpus.release import id_of
 from cradle_lib.corpus.speakers import NAMED, key
 from cradle_lib.corpus.tables import (
     Columns,
@@ -158,6 +159,11 @@ def _read_folder(folder: Path, encoding: str | None, *, single: bool) -> Source:
     used = set()
     files = [file for file in visible_files(folder) if file.suffix.lower() == ".txt"]
     for number, file in enumerate(files):
+        try:
+            id_of("the file's name", file.stem, 0)
+        except CorpusError as error:
+            hint = "Rename the file: its name becomes the id of the dialogue."
+            raise CorpusError(error.problem, path=file, hint=hint) from None
         try:
             text, name = decode(file.read_bytes(), encoding)
             source = _read_lines(text, single=single)

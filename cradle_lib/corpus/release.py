@@ -281,7 +281,7 @@ def _values(column: str, cells: Sequence[Any], dialogues: Sequence[Sequence[Turn
     """Reads a value for each dialogue, which must be the same on all of its rows."""
     values = []
     for turns in dialogues:
-        names = [_name(column, cells[turn.row], turn.row) for turn in turns]
+        names = [id_of(column, cells[turn.row], turn.row) for turn in turns]
         for turn, name in zip(turns, names, strict=True):
             if name != names[0]:
                 raise CorpusError(
@@ -294,7 +294,12 @@ def _values(column: str, cells: Sequence[Any], dialogues: Sequence[Sequence[Turn
     return values
 
 
-def _name(column: str, value: Any, row: int) -> str:
+def id_of(column: str, value: Any, row: int) -> str:
+    """Reads an id from a cell.
+
+    Raises:
+        CorpusError: If it is no name: empty, too long, or with markup.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool):

@@ -101,10 +101,5 @@ def test_commands_on_one_dialogue_print_a_result_or_json_and_nothing_else(
     cost = read("estimate", "--model", "gpt-5.1", *over)
     assert cost["calls"] == 3
     assert 0 < cost["usual_cost"] < cost["highest_cost"] < 1
-    folder = tmp_path / "texts"
-    folder.mkdir()
-    (folder / "one.txt").write_text("User: Hello.\nListener: Hi.\n", encoding="utf-8")
-    collected = cradle("annotate", "collect", folder, "--out", tmp_path / "mine.csv", "--json")
-    assert json.loads(collected.stdout)["turns"] == 2
     listed = {model["id"]: model["runs"] for model in read("models")["models"]}
     assert "surrogate-test" in listed["smollm2-135m"]

@@ -15,7 +15,6 @@ import pytest
 from typer.testing import Result
 
 from cradle_extras.label_studio.exports import SHIPPED
-from cradle_extras.label_studio.text_folder import read_folder
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
 from cradle_lib.errors import CorpusError
@@ -54,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
     for number in range(12):
         (dialogues / f"talk-{number:02d}.txt").write_text(
             f"Listener: How has week {number} been?\n\nUser: Loud.\n- very\n"
-            "User: My partner keeps my money.\nListener: Thank you.\n",
+            "Listener: I see.\nUser: My partner keeps my money.\nListener: Thank you.\n",
             encoding="utf-8",
         )
     return tmp_path
@@ -80,10 +79,10 @@ def label(folder: Path) -> list[str]:
 
 
 def test_the_commands_of_the_page_make_gold_labels_from_a_folder(folder: Path) -> None:
-    collect, export, read_first, agreement, read, second, after, adjudicate, infer, *_ = (
+    convert, export, read_first, agreement, read, second, after, adjudicate, infer, *_ = (
         cradle_commands()
     )
-    assert "12 dialogues, 60 turns" in run_command(collect, folder)
+    assert "24 by User" in run_command(convert, folder)
     collected = load_corpus(folder / "my-dialogues.parquet")
     assert [dialogue.id for dialogue in collected][:2] == ["talk-00", "talk-01"]
     run_command(export, folder)
@@ -119,8 +118,7 @@ def test_the_commands_of_the_page_make_gold_labels_from_a_folder(folder: Path) -
     assert "exact agreement" in ended
     assert "audit.csv" in ended
     gold = load_corpus(folder / "gold.parquet")
-    speakers = ["+" if t.continues else t.speaker for t in gold.dialogues[0].turns]
-    assert speakers == ["Listener", "User", "+", "User", "Listener"]
+    assert gold.dialogues[0].turns[1].text == "Loud.\n- very"
     assert [[t.mask for t in d.turns] for d in gold] == [
         [0, SEEN[1], 0, SEEN[3], 0] for _ in range(12)
     ]
@@ -164,14 +162,3 @@ def test_file_extensions_are_checked_first(tmp_path: Path) -> None:
     # The table does not exist, but the extension is checked before.
     command = ".venv/bin/cradle annotate adjudicate none.csv --out gold.txt"
     assert "gold.txt: unknown ending" in error_of(command, tmp_path)
-
-
-def test_a_line_without_a_speaker_and_an_empty_file_are_refused(folder: Path) -> None:
-    bad = folder / "my-dialogues" / "talk-03.txt"
-    for content, message in {
-        "Hello there\n": r"talk-03\.txt:1: .*names no speaker",
-        "\n": r"talk-03\.txt: there are no rows",
-    }.items():
-        bad.write_text(content, encoding="utf-8")
-        with pytest.raises(CorpusError, match=message):
-            read_folder(folder / "my-dialogues")
