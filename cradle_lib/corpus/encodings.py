@@ -73,7 +73,8 @@ def decode(content: bytes, encoding: str | None = None) -> tuple[str, str]:
     if not text.strip():
         raise CorpusError("the file is empty", hint="Export it again.")
     if "\0" in text:
-        raise CorpusError(f"not a text in {used.upper()}", hint=_NAME_IT)
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise CorpusError(f"line {line:,} has a NUL character, so it is no text", hint=_NAME_IT)
     return text, used
 
 

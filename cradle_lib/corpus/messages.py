@@ -60,12 +60,21 @@ class Options:
             return None
         return {key(name) for names in self.speakers.values() for name in names}
 
-    def may_be_name(self, name: object) -> bool:
-        """Whether ``Name:`` at the start of a text may name a speaker.
+    def is_name(self, name: object) -> bool:
+        """Whether ``Name:`` at the start of a text names a speaker.
 
         If the User and the Listener are named, any other name is part of the text.
         """
         return self._names is None or key(name) in self._names
+
+    def is_forgotten(self, name: object) -> bool:
+        """Whether ``Name:`` looks like a speaker whom the user did not name.
+
+        Text may start with a phrase and a colon, too; names have at most two words, or capitals.
+        """
+        words = str(name).split()
+        looks = len(words) <= 2 or all(word[0].isupper() for word in words)
+        return not self.is_name(name) and looks
 
 
 class _Problems(list[CorpusError]):
@@ -234,7 +243,8 @@ def _read_speakers(
         rows = rows.assign(speaker=[" ".join(valid_unicode(str(cell)).split()) for cell in cells])
     else:
         named = rows["text"].str.extract(NAMED)
-        named = named.where(named[0].map(options.may_be_name))
+        _refuse_forgotten(rows, named[0], options)
+        named = named.where(named[0].map(options.is_name))
         names = named[0].groupby(rows["dialogue"]).ffill().fillna("").str.strip()
         rows = rows.assign(text=named[1].fillna(rows["text"]).str.strip(), speaker=names)
         if source.form == forms.TRANSCRIPT:
@@ -250,6 +260,18 @@ def _read_speakers(
         hint = "If the file is one dialogue: --dialogue file. Otherwise delete blank lines."
         raise CorpusError("each dialogue has one line", hint=hint)
     return rows
+
+
+def _refuse_forgotten(rows: pd.DataFrame, starts: pd.Series, options: Options) -> None:
+    """Refuses lines of a speaker whom the user did not name: they would join the line above."""
+    forgotten = starts.notna() & starts.map(options.is_forgotten)
+    counts = Counter(starts[forgotten].str.strip())
+    shown = ", ".join(f"{name} ({number:,})" for name, number in counts.most_common(8))
+    hint = (
+        "Name all speakers: --user NAME, --listener NAME or --leave-out NAME; each may be given "
+        "several times. If it is text, put a dash before it: `- Note: ...`."
+    )
+    refuse_row(rows, forgotten, f"lines start like those of other speakers: {shown}", hint)
 
 
 def _handle_repeats(
@@ -274,7 +296,7 @@ def _handle_repeats(
         parts = [(name, "")]
         for line in lines_of(text):
             named = NAMED.match(line)
-            if named and options.may_be_name(named[1]) and (not speaker or key(named[1]) in ROLES):
+            if named and options.is_name(named[1]) and (not speaker or key(named[1]) in ROLES):
                 parts.append((named[1].strip(), named[2].strip()))
             else:
                 parts[-1] = parts[-1][0], f"{parts[-1][1]}\n{line}".strip()
@@ -300,6 +322,6 @@ def _read_text(cell: Any, notes: Counter[str]) -> str:
         cell = between.join(str(part["text"]) for part in parts if "text" in part)
     if cell is None or cell != cell:  # NaN
         return ""
-    if not isinstance(cell, str) or valid_unicode(cell) != cell:
+    if not isinstance(cell, str) or valid_unicode(cell) != cell or "\0" in cell:
         raise CorpusError(f"the text is {brief(cell)}, expected valid text")
     return cell.strip()

@@ -37,6 +37,7 @@ _PARENT_NAMES: Final = names(
     "in_reply_to"
 )
 _ID_NAMES: Final = ("message_id", "msg_id", "uuid", "id")
+_SHARED_ID: Final = "If two dialogues have the same id, give each its own."
 _DECIDE: Final = (
     "--order COLUMN sorts by a column, --order file keeps the order of the file, and --order "
     "reversed reverses it."
@@ -79,10 +80,13 @@ def order_messages(
         if name not in used and not str(name).startswith(ABOUT)
     }
     if option is not None:
-        return _sorted_by(option, columns, dialogues), f"by {option}"
+        return _sorted_by(option, columns, dialogues, messages.index), f"by {option}"
+    named = {} if as_written else _named(columns)
+    for column, cells in (named or columns).items():
+        _refuse_restart(column, cells, kept, dialogues, messages.index)
     known = {
         name: read_times(cells)
-        for name, cells in ({} if as_written else _named(columns)).items()
+        for name, cells in named.items()
         if len({*zip(dialogues, map(cell_text, cells), strict=True)}) > len({*dialogues})
     }
     readable = {name: found for name, found in known.items() if found}
@@ -108,12 +112,28 @@ def order_messages(
     if not complete and not np.array_equal(kept, places):
         row = messages.index[int(np.argmax(np.diff(dialogues) < 0)) + 1]
         problem = "the messages of this dialogue are not together"
-        raise CorpusError(problem, row=row, hint=f"Sort the file, or name their order. {_DECIDE}")
+        raise CorpusError(problem, row=row, hint=f"{_SHARED_ID} Or sort the file. {_DECIDE}")
     if not known:
         _refuse_reversed(columns, kept, dialogues, everywhere=as_written)
     _check_replies(columns, order, dialogues, messages.index)
     moved = int((order != places).sum())
     return order, f"by {name}, {moved:,} messages moved" if moved else "as in the file"
+
+
+def _refuse_restart(
+    name: str, cells: list[Any], kept: Positions, dialogues: Positions, rows: pd.Index
+) -> None:
+    """Refuses numbers that count the messages and start again within a dialogue."""
+    for reading in read_times(cells):
+        values, numbers = reading.values[kept], dialogues[kept]
+        within = np.diff(numbers) == 0
+        steps = np.diff(values)[within]
+        seen = pd.DataFrame({"dialogue": numbers, "value": values}).duplicated().to_numpy()
+        again = (np.isin(values, (0, 1)) & seen)[1:][within] & (steps < 0)
+        if reading.number and again.any() and np.all((steps == 1) | again):
+            row = rows[kept[1:][within][np.argmax(again)]]
+            problem = f"{name} starts again within a dialogue"
+            raise CorpusError(problem, row=row, hint=f"{_SHARED_ID} {_DECIDE}")
 
 
 def _named(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
@@ -157,7 +177,9 @@ def _reason(readable: Mapping[str, list[Reading]], orders: Mapping[bytes, Any]) 
     return "its dates can be read in two ways" if len(readable) == 1 else "they disagree"
 
 
-def _sorted_by(option: str, columns: Mapping[str, list[Any]], dialogues: Positions) -> Positions:
+def _sorted_by(
+    option: str, columns: Mapping[str, list[Any]], dialogues: Positions, rows: pd.Index
+) -> Positions:
     names = [n for n in columns if n == option] or [n for n in columns if key(n) == key(option)]
     if len(names) != 1:
         problem = f"{len(names)} columns could be the order; found {', '.join(columns):.200}"
@@ -166,9 +188,25 @@ def _sorted_by(option: str, columns: Mapping[str, list[Any]], dialogues: Positio
     orders: list[Positions] = [np.lexsort((r.values, dialogues)) for r in found]
     if not orders or any(not np.array_equal(order, orders[0]) for order in orders):
         problem = "can be read in two ways" if orders else "has values that are no numbers or times"
-        hint = "Write times as 2024-05-31 18:05."
+        hint = "Write times as 2024-05-31 18:05, and fill in empty cells."
         raise CorpusError(f"the column {names[0]} {problem}", hint=hint)
+    _refuse_shared_id(names[0], found[0], orders[0], dialogues, rows)
     return orders[0]
+
+
+def _refuse_shared_id(
+    name: str, reading: Reading, order: Positions, dialogues: Positions, rows: pd.Index
+) -> None:
+    """Refuses messages with the same place in a dialogue if they are not together in the file.
+
+    Two dialogues with one id would be mixed.
+    """
+    values, numbers = reading.values[order], dialogues[order]
+    same = (np.diff(values) == 0) & (np.diff(numbers) == 0) & (np.abs(np.diff(order)) > 1)
+    if same.any():
+        row = rows[max(order[np.argmax(same)], order[np.argmax(same) + 1])]
+        problem = f"a second message of this dialogue has the same {name}"
+        raise CorpusError(problem, row=row, hint=_SHARED_ID)
 
 
 def _check_replies(

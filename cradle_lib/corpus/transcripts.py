@@ -19,8 +19,14 @@ _STAMP: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SENT: Final = re.compile(r"([^:\uff1a\n]{1,60})[:\uff1a](?!//)(.*)", re.DOTALL)
-# Texts of the messenger itself: a note, or a placeholder such as <Media omitted>.
-_NOTE: Final = re.compile(r"\s*(\u200e.*|<[^<>]*>\s*)", re.DOTALL)
+# Texts of the messenger itself: a note, or a placeholder such as <Media omitted>. Some have no mark
+# of direction; those are known in English only.
+_NOTE: Final = re.compile(
+    r"\s*(\u200e.*|<[^<>]*>|(you deleted this message|this message was deleted|null"
+    r"|missed (voice|video) call|\S+\.\w{2,4} \(file attached\))\.?)\s*",
+    re.DOTALL | re.IGNORECASE,
+)
+_EDITED: Final = re.compile("\\s*\u200e?<This message was edited>\\s*$")
 
 
 def lines_of(text: str) -> list[str]:
@@ -54,7 +60,8 @@ def read_export(text: str, notes: Counter[str]) -> pd.DataFrame:
         sent = number if said else None
         if stamp and said:
             name = _MARKS.sub("", said[1]).strip(" ~\u202f")
-            messages[number] = [stamp[1], name, "" if _NOTE.fullmatch(said[2]) else said[2]]
+            own = _EDITED.sub("", said[2])
+            messages[number] = [stamp[1], name, "" if _NOTE.fullmatch(own) else own]
         elif line.strip():
             notes["lines without a sender, left out"] += 1
     return pd.DataFrame(messages.values(), [*messages], ["time", "speaker", "text"], dtype=object)

@@ -194,8 +194,8 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
         {"user": ["assistant"]},
     ),
     "remark.txt": (
-        "User: a\nPlease note: it is late\nListener: b\n",
-        r"row 1: .*Please note \(1\).*--listener NAME",
+        "User: a\nWhat I mean: it is late\nListener: b\n",
+        r"row 1: .*What I mean \(1\).*--listener NAME",
         {"user": ["User"], "listener": ["Listener"]},
     ),
     "two-texts.csv": (
@@ -235,6 +235,7 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
     ),
     "title.csv": ("Our export\n" + HEAD + "1,user,a\n", "Delete lines above the header", None),
     "half-a-text.json": ('[{"role": "user", "content": "\\ud800"}]', "row 0: .*valid text", None),
+    "nul.json": ('[{"role": "user", "content": "a\\u0000b"}]', "row 0: .*valid text", None),
     "half-a-name.json": ('[{"a\\ud800": 1}]', "a column has half a character", None),
     "russian.csv": (
         (HEAD + "1,user,Привет как дела сегодня\n").encode("cp1251"),
@@ -323,6 +324,17 @@ def test_messages_in_a_row_are_one_utterance_or_several_turns(tmp_path: Path) ->
     assert said(kept.corpus) == [[("User", "a"), ("User", "b"), ("Listener", "c")]]
     assert [format_mask(mask) for mask in kept.corpus.gold] == ["alert_past", "confirm_SH_past"]
     assert kept.understood["left out or joined"].endswith("kept as turns: 1")
+
+
+@pytest.mark.parametrize("name", ["Mia", "Ann", "mia b", "Mia Van Dam"])
+def test_a_speaker_who_is_not_named_does_not_join_the_turn_above(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text(f"Anna: a\nHelpline: b\n{name}: c\nAnna: d\n")
+    speakers = {"user": ["Anna"], "listener": ["Helpline"]}
+    with pytest.raises(CorpusError, match=rf"row 2: .*: {name} \(1\). .*--leave-out NAME"):
+        convert(path, **speakers)
+    found = convert(path, **speakers, leave_out=[name]).corpus
+    assert [turn.text for turn in found.turns] == ["a", "b", "d"]
 
 
 def test_a_text_can_not_become_a_speaker(tmp_path: Path) -> None:

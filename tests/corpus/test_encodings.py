@@ -68,7 +68,7 @@ def test_damaged_utf_8_is_refused_with_its_place(name: str) -> None:
     [
         (b"PK\x03\x04rest", None, "Save a spreadsheet as CSV"),
         (b"\xef\xbb\xbf \n", None, "the file is empty"),
-        ("ab".encode("utf-16-le"), None, "not a text in UTF-8"),
+        ("a\nb".encode("utf-16-le"), None, "line 1 has a NUL character"),
         (ENGLISH.encode("utf-16")[:-1], None, "is not UTF-16"),
         (b"a", "klingon", "there is no encoding 'klingon'"),
         (b"a\xff", "idna", "is not IDNA"),

@@ -108,6 +108,16 @@ UNCLEAR: dict[str, tuple[str, str, dict[str, Any]]] = {
         "Uhrzeit falls within",
         {"order": "uhrzeit"},
     ),
+    "two dialogues with an id": (
+        table("turn", (1, "1"), (2, "2"), (3, "1"), (4, "2"), (5, "3")),
+        "row 2: turn starts again within a dialogue. If two dialogues have the same id",
+        {"order": "file"},
+    ),
+    "two dialogues with an id and another name": (
+        table("nr", (1, "0"), (2, "1"), (3, "2"), (4, "0")),
+        "row 3: nr starts again",
+        {"order": "file"},
+    ),
     "two replies": (
         table("id,parent_id", (1, "a,"), (2, "b,a"), (3, "c,a")),
         "row 2: two messages reply to 'a'.*--order file",
@@ -142,15 +152,16 @@ def test_an_unclear_order_is_refused_with_the_option_that_decides(
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("when", "0 columns could be the order; found a, date"),
+        ("when", "0 columns could be the order; found a, date, n"),
         ("a", "the column a has values that are no numbers or times"),
         ("date", "the column date can be read in two ways"),
+        ("n", "row 2: a second message of this dialogue has the same n. If two dialogues have"),
     ],
 )
 def test_an_option_that_does_not_decide_is_refused(
     option: str, message: str, tmp_path: Path
 ) -> None:
-    content = table("a,date", (1, "x,05/03/2024"), (2, "y,04/05/2024"))
+    content = table("a,date,n", (1, "x,05/03/2024,1"), (2, "y,04/05/2024,2"), (3, "z,01/05/2024,1"))
     with pytest.raises(CorpusError, match=message):
         texts(content, tmp_path, order=option)
 
