@@ -12,12 +12,21 @@ import yaml
 
 from cradle_engines.local.embedded import PREFIX
 from cradle_extras.training.record import TrainingRecord
+from cradle_lib import paths
+from cradle_lib.corpus import load_corpus
 from cradle_lib.files import write_text
 
 FILE: Final = "README.md"
 TEMPLATE: Final = Path(__file__).with_name("card.md")
+_SHORT: Final = paths.DATA / "short_texts" / "short_texts.csv"
 # Names of the embedded weights on the Hub.
 _ORIGINS: Final = {"SmolLM2-135M-Instruct": "HuggingFaceTB/SmolLM2-135M-Instruct"}
+
+
+def _is_invented(record: TrainingRecord) -> bool:
+    """Whether the model learned only texts that ship with this project."""
+    shipped = {load_corpus("surrogate", "train").fingerprint, load_corpus(_SHORT).fingerprint}
+    return {record.fingerprint, record.extra or record.fingerprint} <= shipped
 
 
 def write_card(folder: Path, record: TrainingRecord) -> None:
@@ -41,5 +50,6 @@ def write_card(folder: Path, record: TrainingRecord) -> None:
         origin=origin,
         record=record,
         recipe=record.recipe,
+        invented=_is_invented(record),
     )
     write_text(folder / FILE, text)

@@ -60,6 +60,10 @@ def train(
         err.print("No dev split: the last checkpoint is kept.")
     out.print(f"{paths.shown(trained.folder)}: step {record.chosen}, {record.hours:.2f} hours")
     words = ["--model", f"hf:{trained.model.weights}", "--set", f"prompt={record.recipe.prompt}"]
+    # A file may be the train split only: which other file is to be predicted, is not known.
+    target = str(test or ("FILE" if Path(corpus).suffix else corpus))
+    if target != "surrogate":
+        words += ["--corpus", target]
     out.print(command("infer", *words))
 
 

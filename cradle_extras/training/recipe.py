@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cradle_lib import paths, strict_yaml
 from cradle_lib.arguments import checked
+from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.errors import EngineError
 from cradle_lib.files import visible_files
 from cradle_lib.validation import faults
@@ -71,7 +72,7 @@ class Recipe(_Strict):
     prompt: str = "append"
     epochs: Annotated[int, Field(ge=1)] = 3
     dialogues: Annotated[int, Field(ge=1)] | None = None
-    extra: str | None = None
+    extra: Annotated[str, Field(min_length=1)] | None = None
     crop: Annotated[float, Field(ge=0, le=1)] = 0.0
     max_length: Annotated[int, Field(ge=16)] = 4096
     accumulation: Annotated[int, Field(ge=1)] = 16
@@ -126,3 +127,28 @@ def load_recipe(name: str | Path) -> Recipe:
         raise EngineError(f"{paths.shown(path)}: {faults(error, Recipe, quoted=True)}") from error
     except (OSError, ValueError) as error:
         raise EngineError(f"{paths.shown(path)}: can't be read as YAML ({error})") from error
+
+
+@checked
+def load_extra(recipe: Recipe) -> Corpus | None:
+    """Loads the dialogues that a recipe adds to the train split.
+
+    Args:
+        recipe: A recipe.
+
+    Returns:
+        The corpus; ``None`` if the recipe adds none.
+
+    Raises:
+        EngineError: If there is no such file.
+        CorpusError: If it can't be read.
+    """
+    if recipe.extra is None:
+        return None
+    for path in (Path(recipe.extra), paths.ROOT / recipe.extra):
+        if path.is_file():
+            return load_corpus(path)
+    raise EngineError(
+        f"the recipe's `extra` is {recipe.extra!r}, and there is no such file, neither in the "
+        f"working directory nor in {paths.ROOT}. Give the path of a file in the release's format."
+    )

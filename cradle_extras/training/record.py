@@ -98,8 +98,10 @@ class TrainingRecord(BaseModel):
     def about(self) -> dict[str, Any]:
         """The fields that must be equal to resume a training."""
         shared = {"base", "base_revision", "corpus", "fingerprint", "extra", "prompt_hash", "date"}
-        # Without effect on the weights, so they may change.
-        recipe = self.recipe.model_dump(exclude={"dev_dialogues", "gradient_checkpointing"})
+        # Without effect on the weights, so they may change; the content of `extra` is above.
+        recipe = self.recipe.model_dump(
+            exclude={"dev_dialogues", "gradient_checkpointing", "extra"}
+        )
         return self.model_dump(include=shared) | {"recipe": recipe}
 
     def write(self, folder: Path) -> None:

@@ -26,7 +26,7 @@ from cradle_extras.training.checkpoints import (
     store_checkpoint,
     trained_model,
 )
-from cradle_extras.training.recipe import Recipe, load_recipe
+from cradle_extras.training.recipe import Recipe, load_extra, load_recipe
 from cradle_extras.training.record import FILE, TrainingRecord, read_training
 from cradle_extras.training.sequences import token_tree, without_beginning
 from cradle_lib import paths
@@ -78,7 +78,7 @@ def train_model(
         dev: The dev split. The checkpoint of each epoch is scored on it, and the one with the
             highest micro F1 is kept; without a dev split, the last one.
         test: The test split, only checked for dialogues that it shares with the train split.
-        shared: Whether the splits may share dialogues.
+        shared: Whether the splits, and the probes, may share dialogues.
         options: Settings of this machine for the scoring of checkpoints.
         progress: Called after every step with its number, the number of all steps, and the loss.
         notice: Called with messages for the user.
@@ -88,12 +88,16 @@ def train_model(
         call in one process does that.
 
     Raises:
-        EngineError: If the base can't be trained, no turn has a label, splits share dialogues, the
-            folder contains another training, the loss is not finite, or the disk is full.
+        EngineError: If the base can't be trained, no turn has a label, splits share dialogues with
+            each other or with the probes, the recipe's extra file is missing, no turn fits into the
+            length, the folder contains another training, the loss is not finite, or the disk is
+            full.
         CradleError: If the base can't be loaded.
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise EngineError(f"{paths.shown(folder)}: is a file. Name a folder for the training.")
     model = resolve(base, prompt=recipe.prompt, notice=notice)
     if model.kind != "local" or model.adapter:
         raise EngineError(
@@ -102,20 +106,17 @@ def train_model(
         )
     require_packages("torch", "transformers", extra="local", model=model)
     require_packages("trl", "peft", "datasets", extra="train", model=model)
-    train, dev = train.labelled, None if dev is None else dev.labelled
-    extra = None if recipe.extra is None else _extra(recipe.extra)
-    for split, use in (
-        (train, "there is nothing to learn"),
-        (extra, "there is nothing to learn"),
-        (dev, "no checkpoint has a score"),
-    ):
+    train, dev = _labelled(train, notice), None if dev is None else dev.labelled
+    extra = load_extra(recipe)
+    extra = None if extra is None else _labelled(extra, notice)
+    for split, use in ((train, "there is nothing to learn"), (dev, "no checkpoint has a score")):
         if split is not None and not split.gold.any():
             raise EngineError(
                 f"{split.name}: no user turn has a label, so {use}. Name a split with gold labels."
             )
     held_out = [split for split in (dev, test) if split is not None and not shared]
     for learned in (train, extra):
-        for split in held_out:
+        for split in (*held_out, *([] if shared else [load_corpus("probes")])):
             if learned is not None:
                 _require_separate(learned, split)
     from accelerate.utils.memory import clear_device_cache
@@ -149,6 +150,11 @@ def train_model(
     ]
     trees = [token_tree(dialogue, template, local, recipe.max_length) for dialogue in chosen]
     trees = [tree for tree in trees if len(tree.targets)]
+    if not trees:
+        raise EngineError(
+            f"no first user turn, with prompt and answer, fits into {recipe.max_length:,} tokens. "
+            "Raise `max_length` in the recipe."
+        )
     record = TrainingRecord.create(
         base=model.base,
         base_revision=base_pin(model),
@@ -200,10 +206,14 @@ def train_model(
     return Trained(folder, record, trained_model(model, folder))
 
 
-def _extra(name: str) -> Corpus:
-    """Loads the recipe's extra dialogues, without those that have no gold labels."""
-    path = Path(name)
-    return load_corpus(path if path.is_file() else paths.ROOT / path).labelled
+def _labelled(corpus: Corpus, notice: Callable[[str], None]) -> Corpus:
+    """Leaves out the dialogues without gold labels, and says so."""
+    found = corpus.labelled
+    if others := len(corpus) - len(found):
+        notice(f"{corpus.name}: {others:,} dialogues without gold labels are left out")
+    if not len(found):
+        raise EngineError(f"{corpus.name}: no dialogue has gold labels. Add a column of labels.")
+    return found
 
 
 def _start_device(finished: bool) -> str:
@@ -245,6 +255,10 @@ def _require_same(folder: Path, record: TrainingRecord) -> None:
         return
     before, now = read_training(folder).about, record.about
     changed = [name for name in now if now[name] != before[name]]
+    if "recipe" in changed:
+        own, other = before["recipe"], now["recipe"]
+        settings = ", ".join(name for name in other if other[name] != own[name])
+        changed[changed.index("recipe")] = f"recipe ({settings})"
     if changed:
         raise EngineError(
             f"{paths.shown(folder)}: contains a training with another {', '.join(changed)}. "

@@ -250,8 +250,13 @@ def test_a_nan_loss_stops_training_and_keeps_the_last_checkpoint(
     ("changes", "words"),
     [
         ({"test": talks(3)}, "shares 3 dialogues with tiny"),
-        ({"recipe": {"extra": "unlabelled.csv"}}, "unlabelled: no user turn has a label"),
-        ({"recipe": {"extra": "absent.csv"}}, "absent.csv"),
+        ({"recipe": {"extra": "absent.csv"}}, "`extra` is 'absent.csv', and there is no such file"),
+        ({"recipe": {"extra": "unlabelled.csv"}}, "unlabelled: no dialogue has gold labels"),
+        (
+            {"recipe": {"extra": "data/probes/probes.csv"}},
+            "shares 330 dialogues with probes",
+        ),
+        ({"recipe": {"max_length": 16}}, "no first user turn, .* fits into 16 tokens"),
         ({"corpus": "unlabelled"}, "no user turn has a label"),
         ({"weights": "plain"}, "has no chat template"),
     ],
@@ -269,7 +274,7 @@ def test_invalid_corpora_and_bases_are_refused(
     if changes.pop("weights", None):
         weights = make_weights(tmp_path / "plain", chat=None)
     monkeypatch.chdir(tmp_path)
-    write_texts(Path("unlabelled.csv"), "Hello there.", "none")
+    write_texts(Path("unlabelled.csv"), "Hello there.", "")
     with pytest.raises(CradleError, match=words):
         train(weights, tmp_path / "out", corpus, **changes)
     assert not (tmp_path / "out").exists()
@@ -284,7 +289,9 @@ def test_extra_dialogues_are_all_learned_and_must_not_be_in_a_held_out_split(
     done = train(weights, tmp_path / "out", talks(8), recipe=short)
     extra = load_corpus("extra.csv")
     assert (done.record.dialogues, done.record.extra) == (2 + len(extra), extra.fingerprint)
-    assert "those of `extra.csv` included" in (done.folder / "README.md").read_text("utf-8")
+    card = (done.folder / "README.md").read_text("utf-8")
+    assert "those of `extra.csv` included" in card
+    assert "no real person" not in card
     with pytest.raises(EngineError, match="extra shares 1 dialogues with extra"):
         train(weights, tmp_path / "other", talks(8), recipe=short, test=extra)
     write_texts(Path("extra.csv"), "I was hit.", "confirm_DV_past")
@@ -300,7 +307,7 @@ def test_a_finished_training_is_not_repeated(trained: Trained, corpus: Corpus) -
     again = train(base, trained.folder, corpus, dev=talks(4), shared=True, progress=never).record
     assert (again.losses, again.dev) == (trained.record.losses, trained.record.dev)
     assert again.chosen == trained.record.chosen
-    with pytest.raises(EngineError, match="another recipe"):
+    with pytest.raises(EngineError, match=r"another recipe \(learning_rate\)"):
         train(base, trained.folder, corpus, recipe={"learning_rate": 1e-4})
 
 

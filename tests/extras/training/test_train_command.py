@@ -37,7 +37,9 @@ def test_the_suggested_command_runs_the_trained_model(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     (infer,) = (line for line in done.output.splitlines() if line.startswith("cradle infer"))
     words = shlex.split(infer)[1:]
-    words += ["--corpus", str(dev), "--out", str(tmp_path / "runs"), "--set", "dtype=float32"]
+    assert words[words.index("--corpus") + 1] == "FILE"
+    words[words.index("FILE")] = str(dev)
+    words += ["--out", str(tmp_path / "runs"), "--set", "dtype=float32"]
     words += ["--set", "max_new_tokens=8"]
     ran = invoke(*words)
     # After four steps, no answer is usable, which is exit status 1.
