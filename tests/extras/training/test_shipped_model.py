@@ -8,6 +8,7 @@ import pytest
 
 from cradle_engines.local.revision import adapter_digest
 from cradle_extras.training.card import write_card
+from cradle_extras.training.recipe import load_extra, load_recipe
 from cradle_extras.training.record import read_training
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
@@ -21,6 +22,10 @@ def test_the_shipped_model_was_trained_on_the_shipped_train_split() -> None:
     record = read_training(ADAPTER)
     splits = {name: load_corpus("surrogate", name) for name in ("train", "dev", "test")}
     assert record.fingerprint == splits["train"].fingerprint
+    assert record.recipe == load_recipe("processor")
+    extra = load_extra(record.recipe)
+    assert extra is not None
+    assert record.extra == extra.fingerprint
     assert record.held_out == {
         splits[name].name: splits[name].fingerprint for name in ("dev", "test")
     }
