@@ -125,7 +125,8 @@ def plan_study(
 
     Args:
         corpus: The dialogues.
-        teams: Name of each team, and its two members. Adjudication needs two teams.
+        teams: Name of each team, and its two members. One team is enough to measure agreement;
+            adjudication needs two.
         rounds: Number of rounds, at least 1.
         senior: Name of the senior.
         seed: Seed of the shuffle.
@@ -134,13 +135,12 @@ def plan_study(
         The plan; group sizes differ by at most one dialogue.
 
     Raises:
-        CorpusError: If a team does not have two members, somebody is in two teams, there are
-            fewer than two teams or one round, a name is empty, or two names would give the same
-            file name.
+        CorpusError: If a team does not have two members, somebody is in two teams, there is no
+            team or no round, a name is empty, or two names would give the same file name.
     """
     people = [*(name for members in teams.values() for name in members), senior]
-    if rounds < 1 or len(teams) < 2 or any(len(members) != 2 for members in teams.values()):
-        raise CorpusError("a study needs a round, and two or more teams of two people each.")
+    if rounds < 1 or not teams or any(len(members) != 2 for members in teams.values()):
+        raise CorpusError("a study needs a round, and one or more teams of two people each.")
     files = Counter(file_name(name).casefold() for name in people)
     if clash := [name for name in people if not name or files[file_name(name).casefold()] > 1]:
         raise CorpusError(
@@ -194,7 +194,8 @@ def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment
     in the plan are returned unchanged. The result is empty if everything is decided.
 
     Raises:
-        CorpusError: If a dialogue does not have two annotators, or its team is not in the plan.
+        CorpusError: If a dialogue does not have two annotators, its team is not in the plan, or
+            there is no other team to adjudicate it.
     """
     names = list(study.teams)
     given = Counter(a.annotator for a in study.assignments if a.role == "adjudicator")
@@ -214,6 +215,11 @@ def next_assignments(study: Study, annotations: Annotations) -> tuple[Assignment
         if (dialogue, role) not in planned:
             who = study.senior
             if role == "adjudicator":
+                if len(names) < 2:
+                    raise CorpusError(
+                        f"dialogue {dialogue}: its annotators differ, and a person of another team "
+                        "must decide, but the study has one team. Its agreement can be measured."
+                    )
                 other = study.teams[names[(names.index(team) + 1) % len(names)]]
                 who = min(other, key=lambda name: (given[name], name))
                 given[who] += 1

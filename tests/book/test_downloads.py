@@ -139,7 +139,7 @@ def test_results_with_a_bias_equal_a_count_from_the_journal(site: Site) -> None:
         assert values["Recall of turns with a label"] == pytest.approx(seen["hits"] / seen["gold"])
         assert values["Precision of flagged turns"] == pytest.approx(seen["hits"] / seen["flagged"])
     # The registry's bias follows from the lowest odds that are acceptable on dev.
-    few = by_odds[(by_odds["measure"] == QUIET) & (by_odds["value"] < 1 / 100)]
+    few = by_odds[(by_odds["measure"] == QUIET) & (by_odds["value"] < 2 / 100)]
     for model in ("smollm2-135m-tuned", CONSTRAINED, "smollm2-135m-tuned-reference"):
         decoding = load_registry()[model].decoding
         assert decoding is not None
@@ -147,10 +147,10 @@ def test_results_with_a_bias_equal_a_count_from_the_journal(site: Site) -> None:
 
 
 def test_the_cost_of_the_papers_recipe_uses_the_papers_dialogues(site: Site) -> None:
-    path = paths.DATA / "adapters/smollm2-135m-tuned/training.json"
+    path = paths.DATA / "adapters/whole-dialogues/training.json"
     record = json.loads(path.read_text("utf-8"))
-    tokens = 3 * 3058 * record["tokens"] / 2000  # three epochs, Sec 4.2 and Appendix D.2
-    assert record["dialogues"] == 2000
+    tokens = 3 * 3058 * record["tokens"] / 1500  # three epochs, Sec 4.2 and Appendix D.2
+    assert record["dialogues"] == 1500
     row = frame(site, "training", "sequences").iloc[0]
     assert row["tokens"] == pytest.approx(tokens)
     assert row["hours"] == pytest.approx(6 * 32.761446400e9 * tokens / (2 * 989e12 / 2) / 3600)

@@ -43,7 +43,7 @@ NOT_RUN = {
     r"make test-gpu|bench_gpu|device_map|cluster slurm": "GPUs or SLURM",
     r"qwen|Qwen|hf:\./my-model": "weights",
     r"--model (openai[:/]|MODEL)": "a service, whose name is a placeholder",
-    r"annotate .*(exports/|--study study|my-dialogues)|(?<!runs/)gold\.parquet": "a study in Label "
+    r"annotate .*(exports/|--study study)|my-dialogues|(?<!runs/)gold\.parquet": "a study in Label "
     "Studio: see tests/extras/label_studio/test_command_line.py",
 }
 

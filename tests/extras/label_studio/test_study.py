@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cradle_extras.label_studio.study import next_assignments, plan_study
+from cradle_lib.annotation.agreement import agreement_frame
 from cradle_lib.annotation.table import Annotation, Annotations
 from cradle_lib.errors import CorpusError
 
@@ -50,10 +51,32 @@ def test_a_study_is_balanced_and_adjudicated_by_the_other_team() -> None:
         )
 
 
+def test_one_team_measures_agreement_and_cannot_adjudicate() -> None:
+    corpus = corpus_of(3, count=2)
+    study = plan_study(corpus, {"1": ("A", "B")}, rounds=1, senior="S")
+    assert [item.annotator for item in study.assignments] == ["A", "B", "A", "B"]
+
+    def entries(differ: int) -> Annotations:
+        masks = {"A": (A, 0, 0), "B": (A * (1 - differ), 0, 0)}
+        return Annotations.of(
+            corpus,
+            [
+                Annotation(a.dialogue, a.annotator, a.team, a.round, a.role, masks[a.annotator])
+                for a in study.assignments
+            ],
+        )
+
+    assert set(agreement_frame(entries(1), draws=10)["team"]) == {"1"}
+    assert next_assignments(study, entries(0)) == ()
+    with pytest.raises(CorpusError, match="the study has one team"):
+        next_assignments(study, entries(1))
+
+
 @pytest.mark.parametrize(
     ("teams", "message"),
     [
-        ({"1": ("A", "B")}, "two or more teams"),
+        ({}, "one or more teams of two people"),
+        ({"1": ("A", "B", "C")}, "one or more teams of two people"),
         ({"1": ("A", "B"), "2": ("B", "C")}, "B, B: teams and senior must be different"),
         ({"1": ("A", ""), "2": ("C", "D")}, "names are not empty"),
         # Names that give the same file name, on some systems regardless of case.
