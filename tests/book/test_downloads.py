@@ -139,7 +139,7 @@ def test_results_with_a_bias_equal_a_count_from_the_journal(site: Site) -> None:
         assert values["Recall of turns with a label"] == pytest.approx(seen["hits"] / seen["gold"])
         assert values["Precision of flagged turns"] == pytest.approx(seen["hits"] / seen["flagged"])
     # The registry's bias follows from the lowest odds that are acceptable on dev.
-    few = by_odds[(by_odds["measure"] == QUIET) & (by_odds["value"] < 2 / 100)]
+    few = by_odds[(by_odds["measure"] == QUIET) & (by_odds["value"] < 1 / 100)]
     for model in ("smollm2-135m-tuned", CONSTRAINED, "smollm2-135m-tuned-reference"):
         decoding = load_registry()[model].decoding
         assert decoding is not None
