@@ -41,7 +41,7 @@ def test_the_readme_states_the_results_of_the_shipped_model() -> None:
     _, _, tags, right = counted("smollm2-135m-constrained")
     assert sentence.groups() == (f"{answers:,}", f"{tags:,}", f"{right:,}")
     assert unparsed == answers
-    tuned = re.search(r"surrogate it predicts ([\d,]+), of which ([\d,]+) are correct", readme)
+    tuned = re.search(r"short texts it predicts ([\d,]+), of which ([\d,]+) are correct", readme)
     assert tuned is not None
     _, unparsed, tags, right = counted("smollm2-135m-tuned-constrained")
     assert (unparsed, *tuned.groups()) == (0, f"{tags:,}", f"{right:,}")

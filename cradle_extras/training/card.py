@@ -38,7 +38,6 @@ def write_card(folder: Path, record: TrainingRecord) -> None:
         "base_model": origin,
         "library_name": "transformers" if record.recipe.adapter is None else "peft",
         "pipeline_tag": "text-generation",
-        "language": "en",
         "tags": ["crisis-detection", "mental-health", "lora", "trl", "sft"],
     }
     if origin in _ORIGINS.values():
