@@ -137,7 +137,8 @@ def test_every_run_has_a_row_of_its_own(surrogate: Corpus, home: Path) -> None:
     own = home / "runs" / "surrogate-test"
     source = SHIPPED / "surrogate-test" / f"{CONSTRAINED}.jsonl"
     clone(source, shipped / source.name, 3)
-    sampled = {"max_new_tokens": 48, "temperature": 0.7, "dtype": "float32", "none_bias": 1.4}
+    sampled = {**read_journal(source)[0].decoding, "temperature": 0.7}
+    del sampled["mode"]
     # The same question, another one, a removed entry, a spec, and one with the same name.
     clone(source, own / source.name, 2)
     clone(source, own / f"{CONSTRAINED}.0a1b2c3d.jsonl", 2, decoding=sampled)
