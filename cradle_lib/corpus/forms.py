@@ -138,7 +138,11 @@ def _fit(text: str, separator: str) -> tuple[int, bool, int]:
 
 
 def _read_lines(text: str, *, single: bool) -> Source | None:
-    """Reads a text file; ``None`` if it may be a table."""
+    """Reads a text file; ``None`` if it may be a table.
+
+    Raises:
+        CorpusError: If it is a transcript without a speaker on the first line.
+    """
     if single:
         texts = re.split(r"\n[ \t\r]*\n", text)
         return Source(TEXTS, pd.DataFrame({"text": texts}, dtype=object))
@@ -150,6 +154,11 @@ def _read_lines(text: str, *, single: bool) -> Source | None:
         lines = pd.DataFrame({"text": transcripts.lines_of(text)}, dtype=object)
         blank = lines["text"].str.strip() == ""
         return Source(TRANSCRIPT, lines[~blank], blank.cumsum()[~blank].tolist())
+    first, *others = [line for line in transcripts.lines_of(text) if line.strip()]
+    named = sum(NAMED.match(line) is not None for line in others)
+    if 2 * named > len(others) and not any(mark in first for mark in SEPARATORS):
+        hint = "Delete it, or write the name of its speaker and a colon before it."
+        raise CorpusError("a transcript's first line names no speaker", row=0, hint=hint)
     return None
 
 

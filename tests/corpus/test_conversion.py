@@ -243,6 +243,7 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
         {"encoding": "cp1251"},
     ),
     "head.csv": (HEAD, "there are no messages", None),
+    "dated.txt": ("12 March 2024\nUser: a\nListener: b\n", "row 0: .*names no speaker", None),
     "nothing.txt": ("User: \n", "there are no rows", None),
     "blank.txt": ("User: a\nand\n\nb\nListener: c\n", "row 3: no speaker.*--dialogue file", FILE),
     "spread.txt": ("User: a\n\nListener: b\n", "each dialogue has one line.*--dialogue file", FILE),
