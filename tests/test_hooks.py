@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import nbformat
+import pytest
 import yaml
 
 from cradle_lib import paths
@@ -37,7 +38,16 @@ def test_the_hook_removes_only_outputs(tmp_path: Path) -> None:
     assert (tmp_path / "ran.ipynb").read_bytes() == source.read_bytes()
 
 
-def test_git_ignores_checkpoints_of_notebooks() -> None:
-    name = "notebooks/.ipynb_checkpoints/runs-checkpoint.ipynb"
+@pytest.mark.parametrize(
+    "name",
+    [
+        "notebooks/.ipynb_checkpoints/runs-checkpoint.ipynb",
+        # Made by commands of the guides, or a user's transcripts.
+        "weights/mine/checkpoint-50/trainer_state.json",
+        "my-dialogues/talk.txt",
+        "any-folder/talk.txt",
+    ],
+)
+def test_git_ignores_what_must_not_be_committed(name: str) -> None:
     done = subprocess.run(["git", "check-ignore", "--quiet", name], cwd=paths.ROOT, check=False)
     assert done.returncode == 0
