@@ -115,10 +115,10 @@ def train_model(
                 f"{split.name}: no user turn has a label, so {use}. Name a split with gold labels."
             )
     held_out = [split for split in (dev, test) if split is not None and not shared]
-    for learned in (train, extra):
-        for split in (*held_out, *([] if shared else [load_corpus("probes")])):
-            if learned is not None:
-                _require_separate(learned, split)
+    for split in () if shared else (*held_out, load_corpus("probes")):
+        _require_separate(train, split)
+        if extra is not None:
+            _require_separate(extra, split)
     from accelerate.utils.memory import clear_device_cache
 
     wait_passively()

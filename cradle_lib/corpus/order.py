@@ -82,10 +82,11 @@ def order_messages(
     if option is not None:
         return _sorted_by(option, columns, dialogues, messages.index), f"by {option}"
     named = {} if as_written else _named(columns)
-    for column, cells in (named or columns).items():
-        _refuse_restart(column, cells, kept, dialogues, messages.index)
+    readings = {name: read_times(cells) for name, cells in (named or columns).items()}
+    for name, found in readings.items():
+        _refuse_restart(name, found, kept, dialogues, messages.index)
     known = {
-        name: read_times(cells)
+        name: readings[name]
         for name, cells in named.items()
         if len({*zip(dialogues, map(cell_text, cells), strict=True)}) > len({*dialogues})
     }
@@ -121,16 +122,18 @@ def order_messages(
 
 
 def _refuse_restart(
-    name: str, cells: list[Any], kept: Positions, dialogues: Positions, rows: pd.Index
+    name: str, readings: list[Reading], kept: Positions, dialogues: Positions, rows: pd.Index
 ) -> None:
     """Refuses numbers that count the messages and start again within a dialogue."""
-    for reading in read_times(cells):
+    for reading in readings:
+        if not reading.number:
+            continue
         values, numbers = reading.values[kept], dialogues[kept]
         within = np.diff(numbers) == 0
         steps = np.diff(values)[within]
         seen = pd.DataFrame({"dialogue": numbers, "value": values}).duplicated().to_numpy()
         again = (np.isin(values, (0, 1)) & seen)[1:][within] & (steps < 0)
-        if reading.number and again.any() and np.all((steps == 1) | again):
+        if again.any() and np.all((steps == 1) | again):
             row = rows[kept[1:][within][np.argmax(again)]]
             problem = f"{name} starts again within a dialogue"
             raise CorpusError(problem, row=row, hint=f"{_SHARED_ID} {_DECIDE}")
