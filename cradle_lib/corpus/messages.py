@@ -63,7 +63,7 @@ class Options:
     def is_name(self, name: object) -> bool:
         """Whether ``Name:`` at the start of a text names a speaker.
 
-        If the User and the Listener are named, any other name is part of the text.
+        If the User and the Listener are named, no other name does.
         """
         return self._names is None or key(name) in self._names
 
@@ -291,6 +291,9 @@ def _handle_repeats(
             last = rows["dialogue"] != rows["dialogue"].shift(-1)
             rows = rows.assign(mask=rows["mask"].where(last, 0))
         return repeats.longest_dialogues(rows)
+    if not speaker:
+        lines = rows.assign(text=rows["text"].map(lines_of)).explode("text", ignore_index=True)
+        _refuse_forgotten(lines, lines["text"].str.extract(NAMED)[0], options)
 
     def split(name: str, text: str) -> list[tuple[str, str]]:
         parts = [(name, "")]

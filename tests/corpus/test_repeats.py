@@ -109,3 +109,12 @@ def test_a_common_greeting_is_no_repetition(tmp_path: Path) -> None:
     assert read(content, tmp_path, labels="none") == rows
     assert read(content, tmp_path, cumulative=True) == rows[1:]
     assert len(read(lists(ROWS), tmp_path, cumulative=False, labels="none")) == len(ROWS)
+
+
+def test_a_speaker_within_a_row_who_is_not_named_is_refused(tmp_path: Path) -> None:
+    content = 'id,text\na,Human: a\na,"Human: a\nMia: I want to go.\nAI: b\nHuman: c"\n'
+    speakers = {"user": ["Human"], "listener": ["AI"], "cumulative": True}
+    with pytest.raises(CorpusError, match=r"row 1: lines start like .*: Mia \(1\)"):
+        read(content, tmp_path, **speakers)
+    found = read(content, tmp_path, **speakers, leave_out=["Mia"])
+    assert [text for turns in found for _, text, _ in turns] == ["a", "b", "c"]
