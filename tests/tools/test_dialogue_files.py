@@ -16,24 +16,26 @@ from tools.surrogate.dialogue_files import (
     Written,
     check_file,
     load_dialogues,
-    skeleton,
 )
 from tools.surrogate.measures import Measure, measure, near_duplicates, words_of
+from tools.surrogate.plans import read_plans
 
 
 def filled(split: str = "test", number: int = 0) -> str:
-    """Fills a skeleton as a writer does: each row gets words that no other row has."""
-    lines = []
-    for at, line in enumerate(skeleton(split, number).splitlines()):
-        if line.startswith("##"):
+    """Writes a file as its plans ask for; each row has words that no other row has."""
+    blocks = []
+    for plan in read_plans().values():
+        if plan.split != split or plan.dialogue // 50 != number:
             continue
-        if line == "# alert-could-be: ":
-            line += "SI, DV"
-        elif match := re.fullmatch(r"(User|Listener|-)(?: \d+)?(:?)( .*)?", line):
-            labels = f" {match[3].strip()}" if match[3] else ""
-            line = f"{match[1]}{match[2]} this is only row {at} of a file{labels}"
-        lines.append(line)
-    return "\n".join(lines) + "\n"
+        lines = [f"# id: {plan.id}", f"# plan: {plan.hash}", "# seed: somebody"]
+        if any(label.startswith("alert") for label in plan.labels):
+            lines.append("# alert-could-be: SI, DV")
+        for at, (speaker, labels) in enumerate(plan.rows):
+            start = {"U": "User:", "L": "Listener:", "-": "-"}[speaker]
+            end = f" [{'; '.join(labels)}]" if labels else ""
+            lines.append(f"{start} this is only row {at} of {plan.id}{end}")
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
 
 
 @pytest.fixture
@@ -45,7 +47,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("split", "number", "size"), [("test", 0, 50), ("dev", 8, 20)])
-def test_a_filled_skeleton_is_a_valid_file(
+def test_a_file_as_its_plans_ask_for_is_valid(
     split: str, number: int, size: int, tmp_path: Path
 ) -> None:
     path = tmp_path / split / f"{number:03}.txt"
@@ -75,7 +77,7 @@ def test_a_filled_skeleton_is_a_valid_file(
         (4, "Listener: so [alert_past;alert_ongoing]", 1, "there is no label"),
         (4, "Listener: was it the Knife drawer", 1, "left out here: 'knife'"),
         (4, "Listener: and then Miranda came", 1, "looks like a name: 'Miranda'"),
-        (5, "User: this is only row 7 of a file", 2, "it repeats row 0"),
+        (5, "User: this is only row 0 of test-0000", 2, "it repeats row 0"),
     ],
 )
 def test_a_broken_dialogue_is_refused_with_its_place(
@@ -121,19 +123,6 @@ def test_a_file_has_its_fifty_dialogues_in_order(
     assert all(words[fault.dialogue] in fault.problem for fault in faults)
 
 
-def test_part_of_a_file_may_be_checked(tmp_path: Path, file: Path) -> None:
-    part = tmp_path / "draft.txt"
-    blocks = filled().split("\n\n")
-    empty = re.sub(r"this is only row \d+ of a file", "", blocks[7]).replace(":  [", ": [")
-    part.write_text("\n\n".join([*blocks[3:6], empty]), encoding="utf-8")
-    dialogues, faults = check_file(part, partial=True)
-    assert ([d.id for d in dialogues], faults) == (["test-0003", "test-0004", "test-0005"], [])
-    part.write_text(blocks[3].replace("this is only row", "", 1), encoding="utf-8")
-    assert {f.dialogue for f in check_file(part, partial=True)[1]} == {"test-0003"}
-    with pytest.raises(CorpusError, match="not named SPLIT/NNN"):
-        check_file(part)
-
-
 def test_a_file_in_another_encoding_is_refused(file: Path) -> None:
     file.write_bytes(b"User: \x80")
     with pytest.raises(CorpusError, match=r"000\.txt: the file can't be read as UTF-8"):
@@ -157,8 +146,12 @@ def test_the_command_prints_faults_and_measures(
     out = capsys.readouterr().out
     assert "000.txt: test-0001, row 2: there is no label 'alarm_past'" in out
     assert re.search(r"MISSED +% with a question +0\.0 +8 to 25", out)
-    assert run(["skeleton", "test", "12"]) == 2
+    other = file.rename(file.with_name("012.txt"))
+    assert run(["check", str(other)]) == 2
     assert "test has no dialogue 600" in capsys.readouterr().err
+    other = other.rename(file.with_name("draft.txt"))
+    assert run(["check", str(other)]) == 2
+    assert "not named SPLIT/NNN" in capsys.readouterr().err
 
 
 def measured(*dialogues: list[str], speakers: str = "UL") -> dict[str, Measure]:

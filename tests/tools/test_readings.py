@@ -1,17 +1,17 @@
-"""Blind readings: sheets, the check of answers, and their report."""
+"""What readers answered, compared with the plans."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from cradle_lib.errors import CorpusError
 from tools.surrogate import readings
 from tools.surrogate.dialogue_files import Row, Written
-from tools.surrogate.readings import collect, hint_texts, report, sheet_ids, sheet_texts
+from tools.surrogate.readings import report
 
 ROWS = [
     Row("U", "hello"),
@@ -23,63 +23,48 @@ ROWS = [
 
 
 @pytest.fixture(autouse=True)
-def corpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Written]:
+def corpus(monkeypatch: pytest.MonkeyPatch) -> dict[str, Written]:
     """Two written dialogues with the same plan."""
     second = [Row("U", "good morning"), *ROWS[1:]]
     found = {
-        name: Written(name, rows=rows) for name, rows in zip("ab", (ROWS, second), strict=True)
+        "dev-a": Written("dev-a", rows=list(ROWS)),
+        "dev-b": Written("dev-b", rows=second),
     }
-    found = {f"dev-{name}": Written(f"dev-{name}", rows=one.rows) for name, one in found.items()}
     monkeypatch.setattr(readings, "written", lambda split: found)
-    monkeypatch.setattr(readings, "sheet_ids", lambda split, number: list(found))
-    monkeypatch.setattr(readings, "READINGS", tmp_path / "readings")
     return found
 
 
-@pytest.fixture
-def anchors(tmp_path: Path) -> Path:
-    path = tmp_path / "anchors.jsonl"
-    path.write_text(json.dumps({"kind": "real", "rows": [["U", "hi"], ["L", "hi you"]]}))
+def checksum(rows: list[Row]) -> str:
+    """Names a text as the kept answers do, computed independently."""
+    content = json.dumps([[row.speaker, row.text] for row in rows])
+    return hashlib.sha256(content.encode()).hexdigest()[:8]
+
+
+def answer(one: Written, labels: dict[str, list[str]], **more: object) -> dict[str, object]:
+    """Gives a reader's answer to the present text of a dialogue."""
+    own = {"dialogue": one.id, "text": checksum(one.rows), "labels": labels, "objection": ""}
+    return own | {"coherence": 4, "believability": 3} | more
+
+
+def kept(path: Path, *answers: dict[str, object]) -> Path:
+    path.write_text("".join(json.dumps(one) + "\n" for one in answers), encoding="utf-8")
     return path
 
 
-def answer(name: str, labels: dict[str, list[str]], **more: object) -> str:
-    grades = {"coherence": 4, "believability": 3}
-    return json.dumps({"id": name, "labels": labels} | grades | more)
-
-
-def test_the_sheets_of_the_test_split_are_the_groups_of_the_study() -> None:
-    sheets = [sheet_ids("test", number) for number in range(12)]
-    assert {len(sheet) for sheet in sheets} == {50}
-    assert len({name for sheet in sheets for name in sheet}) == 600
-
-
-def test_a_sheet_shows_no_label_and_no_kind(anchors: Path) -> None:
-    texts = sheet_texts("dev", 0, anchors)
-    shown = "\n".join(map(str, texts))
-    assert [text.name for text in texts] == sorted(text.name for text in texts)
-    assert shown.count("===") == 3
-    assert "4 User: he pushed me, my ex" in shown
-    assert not any(word in shown for word in ("alert", "confirm", "real", "dev-"))
-
-
-def test_answers_are_compared_with_the_plan(anchors: Path, tmp_path: Path) -> None:
-    sheet = sheet_texts("dev", 0, anchors)
-    texts = {text.dialogue: text.name for text in sheet}
-    given = {
-        "one": {"2": ["alert_past"], "4": ["confirm_DV_past"]},
-        "two": {"2": ["confirm_DV_past"]},
-    }
+def test_answers_are_compared_with_the_plan(corpus: dict[str, Written], tmp_path: Path) -> None:
+    anchor = {"dialogue": "real", "text": "0", "labels": {}, "objection": "", "coherence": 4}
+    anchor["believability"] = 5
+    labels = {"one": {"2": ["alert_past"], "4": ["confirm_DV_past"]}}
+    labels["two"] = {"2": ["confirm_DV_past"]}
     files = []
-    for reader, labels in given.items():
-        path = tmp_path / f"{reader}.jsonl"
-        lines = [
-            answer(texts["dev-a"], labels),
-            answer(texts["dev-b"], {}, objection="an unsafe reply" if reader == "two" else ""),
-            answer(texts[""], {}, believability=5),
-        ]
-        path.write_text("\n".join(lines))
-        files.append(collect(path, sheet, f"dev-00-{reader}"))
+    for reader, given in labels.items():
+        objection = "an unsafe reply" if reader == "two" else ""
+        answers = (
+            answer(corpus["dev-a"], given),
+            answer(corpus["dev-b"], {}, objection=objection),
+            anchor,
+        )
+        files.append(kept(tmp_path / f"dev-00-{reader}.jsonl", *answers))
     found = list(report(files))
     assert "believability of real: 5.00 (2 readings)" in found
     assert "believability of written: 3.00 (4 readings)" in found
@@ -96,29 +81,24 @@ def test_answers_are_compared_with_the_plan(anchors: Path, tmp_path: Path) -> No
 def test_crisis_types_are_guessed_from_the_beginning(
     corpus: dict[str, Written], tmp_path: Path
 ) -> None:
-    first, second = hint_texts("dev", 0)
-    assert [len(text.rows) for text in (first, second)] == [3, 3]
-    path = tmp_path / "hints.jsonl"
-    guesses = [{"id": first.name, "guess": "DV"}, {"id": second.name, "guess": "?"}]
-    path.write_text("\n".join(map(json.dumps, guesses)))
-    kept = collect(path, [first, second], "dev-00-A-hints", hints=True)
-    assert list(report([kept])) == ["types guessed at alerts: 0.50 of 2"]
-    corpus[second.dialogue].rows = [Row("U", "changed"), *ROWS[1:]]
-    assert list(report([kept])) == ["types guessed at alerts: 1.00 of 1"]
-    path.write_text(json.dumps({"id": first.name, "guess": "XY"}))
-    with pytest.raises(CorpusError, match="XY"):
-        collect(path, [first], "dev-00-A-hints", hints=True)
+    guesses = [
+        {"dialogue": name, "text": checksum(corpus[name].rows[:3]), "guess": guess}
+        for name, guess in (("dev-a", "DV"), ("dev-b", "?"))
+    ]
+    path = kept(tmp_path / "dev-00-A-hints.jsonl", *guesses)
+    assert list(report([path])) == ["types guessed at alerts: 0.50 of 2"]
+    corpus["dev-b"].rows = [Row("U", "changed"), *ROWS[1:]]
+    assert list(report([path])) == ["types guessed at alerts: 1.00 of 1"]
 
 
 def test_readings_of_a_changed_text_count_for_the_grades_only(
     corpus: dict[str, Written], tmp_path: Path
 ) -> None:
-    path = tmp_path / "one.jsonl"
-    path.write_text("\n".join(answer(text.name, {}) for text in sheet_texts("dev", 0, None)))
-    kept = collect(path, sheet_texts("dev", 0, None), "dev-00-A")
+    path = kept(tmp_path / "dev-00-A.jsonl", *(answer(one, {}) for one in corpus.values()))
     corpus["dev-a"].rows = [Row("U", "changed"), *ROWS[1:]]
-    assert "1 dialogues read, 1 to write again" not in report([kept])
-    assert any(line.startswith("1 dialogues read") for line in report([kept]))
+    lines = list(report([path]))
+    assert "coherence of written: 4.00 (2 readings)" in lines
+    assert any(line.startswith("1 dialogues read") for line in lines)
 
 
 def test_a_label_on_a_continued_row_belongs_to_the_row_above(
@@ -126,37 +106,6 @@ def test_a_label_on_a_continued_row_belongs_to_the_row_above(
 ) -> None:
     rows = [*ROWS[:4], Row("U", "well:"), Row("-", "he pushed me", ("confirm_DV_past",))]
     corpus["dev-a"].rows = rows
-    del corpus["dev-b"]
-    path = tmp_path / "one.jsonl"
-    [text] = sheet_texts("dev", 0, None)
-    path.write_text(answer(text.name, {"2": ["alert_past"], "5": ["confirm_DV_past"]}))
-    assert "user rows equal to the plan: 1.000" in report([collect(path, [text], "dev-00-A")])
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"id": "ffffffff"}, "ffffffff"),
-        ({"labels": {"1": ["alert_past"]}}, "row 1"),
-        ({"labels": {"2": ["alert"]}}, "row 2"),
-        ({"labels": {"9": ["alert_past"]}}, "line 1"),
-        ({"coherence": 6}, "coherence"),
-    ],
-)
-def test_a_malformed_answer_is_refused(
-    change: dict[str, object], words: str, tmp_path: Path
-) -> None:
-    name = sheet_texts("dev", 0, None)[0].name
-    path = tmp_path / "one.jsonl"
-    path.write_text(json.dumps(json.loads(answer(name, {})) | change))
-    with pytest.raises(CorpusError, match=words):
-        collect(path, sheet_texts("dev", 0, None), "dev-00-A")
-    assert not (tmp_path / "readings").exists()
-
-
-def test_a_missing_answer_is_refused(tmp_path: Path) -> None:
-    first, second = sheet_texts("dev", 0, None)
-    path = tmp_path / "one.jsonl"
-    path.write_text(answer(first.name, {}))
-    with pytest.raises(CorpusError, match=f"no answer to {second.name}"):
-        collect(path, sheet_texts("dev", 0, None), "dev-00-A")
+    given = answer(corpus["dev-a"], {"2": ["alert_past"], "4": ["confirm_DV_past"]})
+    path = kept(tmp_path / "dev-00-A.jsonl", given)
+    assert "user rows equal to the plan: 1.000" in report([path])

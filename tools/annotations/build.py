@@ -25,8 +25,12 @@ from cradle_lib.corpus.load import load_corpus
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import replacing
 from cradle_lib.labels import labels_of, mask_of
-from tools.surrogate.readings import READINGS, SEED, SENIOR, TEAMS, text_names
+from tools.surrogate.readings import READINGS, text_names
 
+#: The annotation study of the test split: two teams, the senior, and the seed of the assignment.
+TEAMS: Final = {"1": ("A", "B"), "2": ("C", "D")}
+SENIOR: Final = "S"
+SEED: Final = 2606
 #: Readers of dialogues that were written again, in the places of the first and second annotator.
 _SECOND_READERS: Final = ("G", "H")
 

@@ -16,11 +16,10 @@ from typing import Final
 
 from cradle_extras.construction.validators.content import forbidden_detail, identifying_detail
 from cradle_extras.construction.validators.duplicates import words_of
-from cradle_lib import paths, strict_yaml
+from cradle_lib import paths
 from cradle_lib.errors import CorpusError
 from cradle_lib.labels import BITS
 from tools.surrogate.plans import DIALOGUES, SPLITS, DialoguePlan, read_plans
-from tools.surrogate.seeds import Seed, read_seeds
 
 #: Dialogues in one file.
 SIZE: Final = 50
@@ -49,11 +48,6 @@ class Written:
     id: str
     headers: dict[str, str] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
-
-    @property
-    def empty(self) -> bool:
-        """Whether no row has text, as in a skeleton."""
-        return not any(row.text for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +81,7 @@ def file_plans(path: Path, plans: Mapping[str, DialoguePlan]) -> list[DialoguePl
         raise CorpusError(
             "the file is not named SPLIT/NNN.txt",
             path=paths.shown(path),
-            hint="Name it like test/000.txt, or check it with --partial.",
+            hint="Name it like test/000.txt.",
         )
     low = int(name) * SIZE
     found = [
@@ -114,30 +108,30 @@ def load_dialogues(path: Path) -> list[Written]:
     return dialogues
 
 
-def check_file(path: Path, *, partial: bool = False) -> tuple[list[Written], list[Fault]]:
+def check_file(path: Path) -> tuple[list[Written], list[Fault]]:
     """Reads a file and compares it with the plans and the rules.
 
     Args:
-        path: The file.
-        partial: Accept that dialogues are missing or still empty, and any file name.
+        path: The file, named ``SPLIT/NNN.txt``.
 
     Returns:
         The dialogues, and all faults.
+
+    Raises:
+        CorpusError: If the file has another name, or is not UTF-8 text.
     """
     if not path.exists():
         return [], [Fault(path, "no dialogue", None, "the file is missing")]
     plans = read_plans()
     dialogues, faults = _parse(path)
-    expected = [] if partial else [plan.id for plan in file_plans(path, plans)]
-    if partial:
-        dialogues = [dialogue for dialogue in dialogues if not dialogue.empty]
+    expected = [plan.id for plan in file_plans(path, plans)]
     ids = [dialogue.id for dialogue in dialogues]
     faults += [
         Fault(path, name, None, "the dialogue is missing") for name in expected if name not in ids
     ]
     for at, dialogue in enumerate(dialogues):
         plan = plans.get(dialogue.id)
-        if plan is None or (expected and dialogue.id not in expected):
+        if plan is None or dialogue.id not in expected:
             problem = "no such dialogue" if plan is None else "the dialogue belongs in another file"
             faults.append(Fault(path, dialogue.id, None, problem))
             continue
@@ -228,56 +222,3 @@ def _text_faults(text: str) -> Iterator[str]:
         yield f"a detail that is left out here: {match[0]!r}"
     if detail := identifying_detail(text):
         yield f"{detail[0]}: {detail[1]!r}"
-
-
-def skeleton(split: str, number: int) -> str:
-    """Writes the skeleton of a file: headers, the seed in words, and rows without text.
-
-    Lines that start with ``##`` are for the writer and do not belong in the file. The numbers of
-    the user rows do not belong in it either.
-    """
-    seeds = read_seeds()
-    plans = file_plans(Path(split) / f"{number:03}.txt", read_plans())
-    return "\n".join("\n".join(_skeleton(plan, seeds[plan.id])) + "\n" for plan in plans)
-
-
-def _skeleton(plan: DialoguePlan, seed: Seed) -> Iterator[str]:
-    yield f"# id: {plan.id}"
-    yield f"# plan: {plan.hash}"
-    yield f"# seed: {seed.short}"
-    yield from (f"## {line}" for line in _seed_in_words(plan, seed))
-    if any(label.startswith("alert") for label in plan.labels):
-        yield "# alert-could-be: "
-    users = 0
-    for speaker, labels in plan.rows:
-        users += speaker == "U"
-        start = {"U": f"User {users}:", "L": "Listener:", "-": "-"}[speaker]
-        yield f"{start}  [{'; '.join(labels)}]" if labels else start
-
-
-def _seed_in_words(plan: DialoguePlan, seed: Seed) -> Iterator[str]:
-    ways = strict_yaml.read(Path(__file__).with_name("ways_of_writing.yml"))
-    voices, typing = ways["voices"], ways["typing"]
-    yield (
-        f"User: {seed.age}; {seed.dialect}; {seed.voice} ({voices[seed.voice]}); "
-        f"{typing[seed.typing]}; {seed.mood}; wants {seed.wants}; rhythm: {seed.rhythm}"
-    )
-    asks = (
-        "asks about safety after a hint"
-        if seed.listener_asks_safety
-        else "no direct question about safety"
-    )
-    yield (
-        f"Listener ({plan.scenario}): {seed.listener}; {seed.listener_style}; "
-        f"rows {seed.listener_rows}; plain empathy {seed.listener_empathy}; {asks}"
-    )
-    yield (
-        f"Talk: {seed.topic}; other person: {seed.relation}; comes up: {seed.occasion}; "
-        f"end: {seed.ending}"
-    )
-    kind = "distractor" if plan.labels else "near miss"
-    wishes = [f"{kind}: {' + '.join(seed.near_miss)}"] if seed.near_miss else []
-    wishes += ["one user row above 40 words" if seed.long_row else "no row above 40 words"]
-    wishes += ["weekdays or months may be named" if seed.dates else "no weekdays, months or feasts"]
-    wishes += ["one row that readers may judge differently"] if seed.doubtful_row else []
-    yield f"Rows: {'; '.join(wishes)}"
