@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from tools.surrogate.dialogue_files import (
     check_file,
     load_dialogues,
 )
-from tools.surrogate.measures import Measure, measure, near_duplicates, words_of
+from tools.surrogate.measures import Measure, measure, words_of
 from tools.surrogate.plans import read_plans
 
 
@@ -211,14 +210,3 @@ def test_frequent_words_and_equal_openings_are_listed() -> None:
     assert found["dialogues that open alike"].examples == (
         "my new lamp broke (test-0001, test-0002)",
     )
-
-
-def test_near_duplicates_agree_with_a_comparison_of_all_pairs() -> None:
-    words = words_of("one two three four five six seven eight nine ten")
-    texts = [
-        (f"{at}", " ".join(chosen)) for at, chosen in enumerate(combinations(words, 8), start=1)
-    ] + [("short", "one two three"), ("far", "a b c d e f g")]
-    sets = [(name, set(text.split())) for name, text in texts if len(text.split()) >= 5]
-    second = {b for (_, x), (b, y) in combinations(sets, 2) if len(x & y) / len(x | y) >= 0.7}
-    assert {b for _, b in near_duplicates(texts)} == second
-    assert second

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from configparser import ConfigParser
 from dataclasses import dataclass
@@ -16,8 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from cradle_extras.construction.validators.content import NOT_NAMES, detector
-from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, crisis_type, labels_of, mask_of
+from cradle_extras.construction.validators.duplicates import near_duplicates
 from tools.surrogate.dialogue_files import Row, Written
 
 #: Four-grams are counted within this many user turns.
@@ -75,11 +74,6 @@ _CLICHE: Final = re.compile(
     r"|how does that make you feel|a lot to carry|carrying (?:this|that|it) alone|sit with that"
     r"|i'm glad you (?:said|told|wrote|came)|i believe you\b",
     re.IGNORECASE,
-)
-# A capitalized word at the start of a sentence that does or has something.
-_START: Final = re.compile(
-    r"(?:^|[.!?…] )([A-Z][a-z]+)(?:'s|'ll|'d)? (?=(?:said|says|told|tells|is|was|has|had|asked"
-    r"|came|comes|went|goes|will|would|wants?|thinks?|and I)\b)"
 )
 
 
@@ -147,7 +141,6 @@ def measure(dialogues: Sequence[Written]) -> list[Measure]:
         *_listener_measures(listener),
         *_dialogue_measures(dialogues),
         *_repetition(dialogues, user),
-        _keyword(dialogues),
     ]
 
 
@@ -242,7 +235,9 @@ def _repetition(dialogues: Sequence[Written], user: Sequence[str]) -> Iterator[M
         for dialogue in dialogues
         for number, row in enumerate(dialogue.rows)
     ]
-    near = tuple(f"{a} and {b}" for a, b in near_duplicates(texts))
+    long = [(place, text) for place, text in texts if len(words_of(text)) >= SENTENCE]
+    found = near_duplicates(long, parts=lambda text: set(words_of(text)), threshold=NEAR)
+    near = tuple(f"{earlier} and {later}" for later, earlier, _ in found)
     yield Measure("near-duplicate rows", len(near), 0, len(texts) // 1000, near)
     polished = [f"{place}: {m[0]}" for place, text in texts if (m := _CLICHE.search(text))]
     yield Measure("polished phrases", len(polished), 0, len(texts) // 1000, tuple(polished))
@@ -267,66 +262,3 @@ def _repeated_grams(texts: Iterable[str]) -> tuple[float, tuple[str, ...]]:
     repeated = [(gram, n) for gram, n in grams.most_common() if n > 1]
     share = 100 * sum(n for _, n in repeated) / max(1, grams.total())
     return share, tuple(f"{' '.join(gram)} ({n})" for gram, n in repeated)
-
-
-def near_duplicates(texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Gives the names of rows with nearly the same words.
-
-    Two sets with a Jaccard index of at least :data:`NEAR` share one of their rarest words; only
-    these are indexed (prefix filtering, as in the validator of duplicates).
-    """
-    sets = [(name, frozenset(own)) for name, t in texts if len(own := words_of(t)) >= SENTENCE]
-    frequency = Counter(word for _, words in sets for word in words)
-    index: defaultdict[str, list[int]] = defaultdict(list)
-    for at, (name, words) in enumerate(sets):
-        rarest = sorted(words, key=lambda word: (frequency[word], word))
-        rarest = rarest[: int(len(words) * (1 - NEAR) + 1e-9) + 1]
-        candidates = {place for word in rarest for place in index[word]}
-        for place in sorted(candidates):
-            other = sets[place][1]
-            if len(words & other) >= NEAR * len(words | other):
-                yield sets[place][0], name
-                break
-        for word in rarest:
-            index[word].append(at)
-
-
-def _keyword(dialogues: Sequence[Written]) -> Measure:
-    """Scores the keyword baseline, turn by turn as in a run."""
-    right = found = gold = 0
-    for dialogue in dialogues:
-        history = 0
-        for row in dialogue.rows:
-            if row.speaker == "U":
-                answer = detector().find(row.text) & ~history
-                if history & CONFIRM_MASK:
-                    answer &= ~ALERT_MASK
-                history |= answer
-                labels = mask_of(row.labels)
-                right += (answer & labels).bit_count()
-                found += answer.bit_count()
-                gold += labels.bit_count()
-    return Measure("keyword lexicon: micro F1", 100 * 2 * right / max(1, found + gold), 0, 30)
-
-
-def doubts(dialogues: Sequence[Written]) -> Iterator[str]:
-    """Gives rows that somebody should look at: possible early disclosures and possible names."""
-    lists = _word_lists()
-    known = lists["function"] | lists["common"]
-    known |= {name.lower() for name in NOT_NAMES.read_text(encoding="utf-8").split()}
-    texts = (row.text for dialogue in dialogues for row in dialogue.rows)
-    known |= {word for text in texts for word in re.findall(r"\b[a-z]+", text)}
-    for dialogue in dialogues:
-        told: set[str] = set()
-        for number, row in enumerate(dialogue.rows):
-            place = f"{dialogue.id} row {number}"
-            told |= _types(mask_of(row.labels))
-            if row.speaker != "L" and (new := _types(detector().find(row.text)) - told):
-                yield f"{place}: a crisis before its label? {', '.join(sorted(new))}"
-            names = {match[1] for match in _START.finditer(row.text)}
-            if strange := sorted(name for name in names if name.lower() not in known):
-                yield f"{place}: a name? {', '.join(strange)}"
-
-
-def _types(mask: int) -> set[str]:
-    return {crisis_type(label) or "" for label in labels_of(mask & CONFIRM_MASK)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from cradle_extras.construction.plan import Event, Kind, Plan, Step, plan_dialog
 from cradle_extras.construction.posts import Post, Posts
 from cradle_extras.construction.validators.checks import VALIDATORS, check_draft
 from cradle_extras.construction.validators.draft import draft_of, read_draft, write_line
-from cradle_extras.construction.validators.duplicates import near_duplicates, triples
+from cradle_extras.construction.validators.duplicates import near_duplicates, triples, words_of
 from cradle_extras.construction.validators.rules import Case
 from cradle_lib import labels, load_corpus
 from cradle_lib.corpus import Corpus
@@ -144,22 +145,29 @@ def test_the_surrogate_is_accepted_and_its_flags_are_right(split: str, kind: Kin
     assert len(table) == len(VALIDATORS) + 1
 
 
-def compare_all_pairs(texts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def compare_all_pairs(
+    texts: list[tuple[str, str]], parts: Callable[[str], set[str]], threshold: float
+) -> list[tuple[str, str]]:
     """Compares each text with every earlier one that is not a duplicate itself."""
     kept: list[tuple[str, set[str]]] = []
     pairs = []
     for name, content in texts:
-        own = triples(content)
+        own = parts(content)
         shares = [(len(own & other) / len(own | other), n) for n, (_, other) in enumerate(kept)]
         best, place = max(shares, default=(0.0, -1))
-        if best >= 0.8:
+        if best >= threshold:
             pairs.append((name, kept[place][0]))
         else:
             kept.append((name, own))
     return pairs
 
 
-def test_near_duplicates_equal_those_of_comparing_all_pairs() -> None:
+@pytest.mark.parametrize(
+    ("parts", "threshold"), [(triples, 0.8), (lambda text: set(words_of(text)), 0.7)]
+)
+def test_near_duplicates_equal_those_of_comparing_all_pairs(
+    parts: Callable[[str], set[str]], threshold: float
+) -> None:
     texts = [draft_of(d).text for d in load_corpus("surrogate", "dev").dialogues[:12]]
     # Copies with different shares of changed words.
     for base, change in itertools.product(range(6), range(1, 30, 4)):
@@ -167,9 +175,10 @@ def test_near_duplicates_equal_those_of_comparing_all_pairs() -> None:
         step = max(len(words) // change, 1)
         texts.append(" ".join("otherwise" if n % step == 0 else w for n, w in enumerate(words)))
     named = [(str(n), content) for n, content in enumerate(texts)]
-    expected = compare_all_pairs(named)
-    assert 10 < len(expected) < 40
-    assert [(name, earlier) for name, earlier, _ in near_duplicates(named)] == expected
+    expected = compare_all_pairs(named, parts, threshold)
+    assert 10 < len(expected) < 50
+    found = near_duplicates(named, parts=parts, threshold=threshold)
+    assert [(name, earlier) for name, earlier, _ in found] == expected
 
 
 def test_attempts_without_a_line_are_no_duplicates_of_each_other() -> None:
