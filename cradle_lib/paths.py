@@ -10,13 +10,14 @@ import os
 from pathlib import Path
 from typing import Final
 
-_PACKAGE: Final = Path(__file__).resolve().parent
+#: Folder of this package.
+PACKAGE: Final = Path(__file__).resolve().parent
 #: Data folder of a wheel, which does not exist in a repository.
-_IN_WHEEL: Final = _PACKAGE / "shipped"
+_IN_WHEEL: Final = PACKAGE / "shipped"
 #: Whether the library runs from its repository, with the book and all runs.
 CHECKOUT: Final = not _IN_WHEEL.is_dir()
 #: Root of written and downloaded files: the repository, or else the working directory.
-ROOT: Final = _PACKAGE.parent if CHECKOUT else Path.cwd()
+ROOT: Final = PACKAGE.parent if CHECKOUT else Path.cwd()
 #: Root of the shipped files.
 SHIPPED: Final = ROOT if CHECKOUT else _IN_WHEEL
 DATA: Final = SHIPPED / "data"

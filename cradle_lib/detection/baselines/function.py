@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import re
-import textwrap
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
+from cradle_lib.detection.baselines.function_code import FunctionCode
 from cradle_lib.detection.models.engine import Sequential, failure
-from cradle_lib.detection.protocol.parsing import Outcome
 from cradle_lib.detection.protocol.session import Answer, Prompt
 from cradle_lib.errors import EngineError
 
@@ -29,18 +27,21 @@ class Function(Sequential):
     Args:
         function: Takes a prompt, returns text: a function or another callable object.
         name: Display name; by default the function's own name.
-        version: The author's version of the function, because its source does not contain the data
-            and the weights that it uses.
+        version: The author's version of the data and the weights that the function uses. Required
+            if it uses a value that can't be compared, such as a trained model. With it, global
+            variables do not count.
 
     Attributes:
         name: Display name.
         source: Its source, or that of the class of another callable object, without indentation;
             ``None`` if Python can't find it.
-        code: The checksum of the source, and the version if there is one, such as
+        code: The checksum of the source and of the values that it uses
+            (:class:`.FunctionCode`), and the version if there is one, such as
             ``sha256:0123456789ab version:2``.
 
     Raises:
-        EngineError: If there is neither a source nor a version, or no name that can be used.
+        EngineError: If a version is needed and missing, if a file was changed after it was
+            imported, or if there is no name that can be used.
     """
 
     kind = "baseline"
@@ -57,15 +58,16 @@ class Function(Sequential):
         self.name = own.lstrip("_") if name is None else name
         if not id_of(self.name):
             raise EngineError(f"{self.name!r} has no letter or digit. Give another `name=`.")
-        self.source = _source(function)
-        if self.source is None and version is None:
+        read = FunctionCode(function, with_globals=version is None)
+        self.source = read.source
+        if read.unknown and version is None:
             raise EngineError(
-                f"{self.name}: Python cannot find its source, so a later change of the "
-                "function would go unnoticed. Give `version=`."
+                f"{self.name} uses {', '.join(read.unknown[:3])}, which can't be compared, so a "
+                "later change would go unnoticed. Give `version=`, and another one after a change."
             )
         parts = []
-        if self.source is not None:
-            parts.append(f"sha256:{hashlib.sha256(self.source.encode()).hexdigest()[:12]}")
+        if read.text:
+            parts.append(f"sha256:{hashlib.sha256(read.text.encode()).hexdigest()[:12]}")
         if version is not None:
             parts.append(f"version:{version}")
         self.code = " ".join(parts)
@@ -74,24 +76,13 @@ class Function(Sequential):
     def reply(self, prompt: Prompt) -> Answer:
         """Calls the function. Any exception, even a :class:`.CradleError`, fails the turn."""
         try:
-            text = self._function(prompt)
+            # Any return value is accepted: one that is not text is unparsed.
+            return Answer(self._function(prompt))  # type: ignore[arg-type]
         except Exception as error:
             return failure(error)
-        if not isinstance(text, str):
-            reason = f"the function returned {type(text).__name__}, expected text"
-            return Answer("", Outcome.UNPARSED, reason)
-        return Answer(text)
 
 
 def id_of(name: str) -> str:
     """Converts a name to an id as in ``models.yml``; empty if no character can be kept."""
     parts = (part.strip(".") for part in _NOT_IN_IDS.split(name.lower()))
     return "-".join(filter(None, parts))
-
-
-def _source(function: Callable[..., Any]) -> str | None:
-    named = inspect.isroutine(function) or inspect.isclass(function)
-    try:
-        return textwrap.dedent(inspect.getsource(function if named else type(function)))
-    except (OSError, TypeError):
-        return None

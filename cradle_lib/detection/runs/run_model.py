@@ -65,8 +65,8 @@ def run_model(
         corpus: The corpus.
         history: Labels that the history shows: ``self``, ``gold`` or ``none``.
         name: Display name of a function or a spec.
-        version: Version of the data and weights that a function uses, which are not part of its
-            source.
+        version: Version of the data and weights that a function uses; required if it uses a value
+            that can't be compared, such as a trained model.
         limit: Maximum number of dialogues, from the start of the corpus or of the sample.
         sample: Number of dialogues to draw, stratified by scenario and timing.
         options: Execution settings (:class:`~cradle_lib.detection.Options`), such as ``device``,

@@ -56,7 +56,7 @@ def test_a_changed_function_is_run_again(
     versioned = run_model(lambda prompt: "alert_past", corpus, name="One", version="2")
     assert str(versioned.record.code).endswith(" version:2")
     kept = sorted(file.name for file in (paths.RUNS / corpus.name).glob("[!.]*"))
-    assert kept == ["one.jsonl", "one.outdated"]
+    assert kept == ["one.jsonl", "one.outdated", "one.outdated-2"]
 
 
 def test_an_exception_fails_its_turn_and_a_non_string_is_unparsed(corpus: Corpus) -> None:
@@ -68,14 +68,14 @@ def test_an_exception_fails_its_turn_and_a_non_string_is_unparsed(corpus: Corpus
             raise answer
         return answer
 
-    run_model(unstable, corpus)
+    run_model(unstable, corpus, version="1")
     [path] = (paths.RUNS / corpus.name).glob("*.jsonl")
     stored = read_journal(path)[1]
     assert [str(p.outcome) for p in stored] == ["ok", "failed", "unparsed", "ok", "ok", "failed"]
     assert stored[1].reason == "ValueError: odd turn"
     # A CradleError raised by an engine ends its run, but not the run of a function.
     assert stored[5].reason == "CorpusError: k"
-    assert stored[2].reason == "the function returned int, expected text"
+    assert stored[2].reason == "the answer is int, expected text"
 
 
 def test_a_function_is_identified_by_its_source_class_or_version(corpus: Corpus) -> None:
@@ -88,7 +88,7 @@ def test_a_function_is_identified_by_its_source_class_or_version(corpus: Corpus)
     assert str(record.source).startswith("class Lexicon:")
     scope: dict[str, Callable[[Prompt], object]] = {}
     exec("def answer(prompt):\n    return 'none'\n", scope)
-    with pytest.raises(EngineError, match="answer: Python cannot find its source"):
+    with pytest.raises(EngineError, match=r"answer uses `answer` \(no source\)"):
         run_model(scope["answer"], corpus)
     assert run_model(scope["answer"], corpus, version="3").record.code == "version:3"
     with pytest.raises(RegistryError, match="a function takes no temperature"):
