@@ -21,9 +21,15 @@ def require_consent(
     also names the maximum cost of ``prompts``, the prompts' sizes in UTF-8 bytes.
 
     Raises:
-        EngineError: If consent is not given.
+        EngineError: If consent is not given, or if nothing names the host.
     """
     host, proxy = host_of(model), proxy_of(model)
+    if not host:
+        raise EngineError(
+            f"{model.name} is remote, but neither its entry nor its engine {model.engine} names an "
+            "address, so nobody can agree to it. Set `base_url` in models.yml, or `endpoint` in "
+            "the engine."
+        )
     through = f" through the proxy {proxy}" if proxy else ""
     cost = ""
     if model.prices is not None:

@@ -21,7 +21,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import fields
 from io import FileIO
 from itertools import islice
@@ -76,10 +76,10 @@ class Journal:
     @classmethod
     @contextmanager
     def open(cls, path: Path, record: Record) -> Iterator[Self]:
-        """Opens a journal for a run, new or to be resumed, and locks it.
+        """Opens a journal for a run, new or to be resumed.
 
         Args:
-            path: The file; its folder is created.
+            path: The file; the caller holds its lock (:func:`lock_journal`).
             record: The record of the run that is about to start.
 
         Yields:
@@ -87,40 +87,38 @@ class Journal:
 
         Raises:
             JournalError: If the file belongs to a run with other settings (the message
-                names them), if another process is writing it, or if it is damaged.
+                names them), or if it is damaged.
             CorpusError: If it has answers about another corpus file of the same name.
         """
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _lock(path):
-            *lines, torn = _read_lines(path) if path.exists() else [b""]
-            # Refuse files that are not journals before truncating them.
-            if not lines and not _START.startswith(torn[: len(_START)]):
-                raise _no_header(path)
-            before, stored = parse_lines(lines, path) if lines else (None, [])
-            if before is not None and before.identity != record.identity:
-                if any(prediction.outcome is not Outcome.FAILED for prediction in stored):
-                    raise JournalError(
-                        f"{paths.shown(path)}: this journal belongs to another run: "
-                        f"{record.differences(before)}. Choose another path for this run, or "
-                        "move the file away."
-                    )
-                # Every question failed: start over.
-                before, lines = None, []
-            if before is not None and stored:
-                record = _of_same_file(before, record, path)
-            with path.open("ab", buffering=0) as file:
-                file.truncate(sum(len(line) + 1 for line in lines))
-                journal = cls(path, file, record)
-                # A resumed run needs a new header only if more than its start time differs. If only
-                # the software does, it needs one before its next answer, if there is any.
-                if before is None or _with(record, before, _SOFTWARE) != record:
-                    journal._write(record)
-                else:
-                    journal._new_record = _with(record, before, ["started"]) != record
-                try:
-                    yield journal
-                finally:
-                    os.fsync(file.fileno())
+        *lines, torn = _read_lines(path) if path.exists() else [b""]
+        # Refuse files that are not journals before truncating them.
+        if not lines and not _START.startswith(torn[: len(_START)]):
+            raise _no_header(path)
+        before, stored = parse_lines(lines, path) if lines else (None, [])
+        if before is not None and before.identity != record.identity:
+            if any(prediction.outcome is not Outcome.FAILED for prediction in stored):
+                raise JournalError(
+                    f"{paths.shown(path)}: this journal belongs to another run: "
+                    f"{record.differences(before)}. Choose another path for this run, or "
+                    "move the file away."
+                )
+            # Every question failed: start over.
+            before, lines = None, []
+        if before is not None and stored:
+            record = _of_same_file(before, record, path)
+        with path.open("ab", buffering=0) as file:
+            file.truncate(sum(len(line) + 1 for line in lines))
+            journal = cls(path, file, record)
+            # A resumed run needs a new header only if more than its start time differs. If only
+            # the software does, it needs one before its next answer, if there is any.
+            if before is None or _with(record, before, _SOFTWARE) != record:
+                journal._write(record)
+            else:
+                journal._new_record = _with(record, before, ["started"]) != record
+            try:
+                yield journal
+            finally:
+                os.fsync(file.fileno())
 
     def record_fallback(self, reason: str | None) -> bool:
         """Records a change of the reason for which another engine answers, in a further header.
@@ -354,16 +352,30 @@ def _of_same_file(before: Record, now: Record, path: Path) -> Record:
     )
 
 
-def _lock(path: Path) -> AbstractContextManager[FileLock]:
-    """Locks a journal against other processes."""
+@contextmanager
+def lock_journal(path: Path) -> Iterator[None]:
+    """Locks a journal against other processes, from before it is read until all is written.
+
+    Args:
+        path: The journal, whether or not it exists; its folder is created.
+
+    Raises:
+        JournalError: If another process has the lock.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A separate file, because locking may empty the locked file.
+    lock = FileLock(path.with_name(f".{path.name}.lock"))
     try:
-        # A separate file, because locking may empty the locked file.
-        return FileLock(path.with_name(f".{path.name}.lock")).acquire(timeout=0)
+        lock.acquire(timeout=0)
     except Timeout:
         raise JournalError(
             f"{paths.shown(path)}: another process is writing this journal. "
             "Wait for it to end, or split the work with --shard."
         ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 # ---- Locations of journals -----------------------------------------------------------------

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,12 @@ from cradle_lib.detection.runs.consent import require_consent
 from cradle_lib.detection.runs.costs import Budget, TurnKey, prompt_sizes
 from cradle_lib.detection.runs.drive import drive
 from cradle_lib.detection.runs.identity import make_record
-from cradle_lib.detection.runs.journal import Journal, latest_answers, read_answers
+from cradle_lib.detection.runs.journal import (
+    Journal,
+    latest_answers,
+    lock_journal,
+    read_answers,
+)
 from cradle_lib.detection.runs.matching import run_path
 from cradle_lib.detection.runs.selection import choose_dialogues
 from cradle_lib.detection.runs.spending import Spending
@@ -148,7 +154,13 @@ def ask(
     Raises:
         CradleError: If the run can't start or continue. Answers so far are kept.
     """
-    options = options or Options()
+    with lock_journal(path):
+        return _ask(model, corpus, task, path, options or Options(), engine)
+
+
+def _ask(
+    model: Model, corpus: Corpus, task: Task, path: Path, options: Options, engine: Engine | None
+) -> Record:
     before: Record | None = None
     answered: list[Prediction] = []
     with suppress(JournalError):  # A damaged journal is refused when it is opened.
@@ -161,7 +173,7 @@ def ask(
     record = make_record(model, engine, task.record, path, before)
     if before is not None and before.identity != record.identity:
         if model.kind == "baseline" and before.is_version_of(record):
-            outdated = path.replace(path.with_suffix(".outdated"))
+            outdated = path.rename(_unused(path.with_suffix(".outdated")))
             options.notice(
                 f"{paths.shown(path)}: was made with other code or settings, and is made again. "
                 f"The previous file was renamed to {paths.shown(outdated)}."
@@ -196,3 +208,9 @@ def ask(
     with Journal.open(path, record) as journal:
         drive(engine, journal, sessions, task.total, spending, model.prices, options)
     return record
+
+
+def _unused(path: Path) -> Path:
+    """Gives the path, or one with a number if it exists: an earlier file is never replaced."""
+    numbered = (path.with_name(f"{path.name}-{number}") for number in count(2))
+    return next(free for free in chain([path], numbered) if not free.exists())

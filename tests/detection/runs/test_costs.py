@@ -18,6 +18,7 @@ from cradle_lib.detection import (
 )
 from cradle_lib.detection.models.registry import load_registry
 from cradle_lib.detection.runs.costs import prompt_sizes, run_usage
+from cradle_lib.detection.runs.journal import lock_journal
 from cradle_lib.errors import RegistryError
 from cradle_lib.labels import LABELS
 from cradle_lib.prompts import load_template
@@ -37,7 +38,8 @@ def write(model: str, corpus: Corpus, answers: list[Answer]) -> None:
         corpus=corpus.name,
         corpus_fingerprint=corpus.fingerprint,
     )
-    with Journal.open(journal_path(entry.id, corpus, out=paths.RUNS), record) as journal:
+    path = journal_path(entry.id, corpus, out=paths.RUNS)
+    with lock_journal(path), Journal.open(path, record) as journal:
         session = Session(corpus.dialogues[0], template)
         for answer in answers:
             journal.append(session.answer(answer))

@@ -15,7 +15,7 @@ from cradle_lib.detection import Answer, Journal, Model, Outcome, Prediction, Pr
 from cradle_lib.detection.models.engine import Sequential
 from cradle_lib.detection.runs import identity
 from cradle_lib.detection.runs import run as run_module
-from cradle_lib.detection.runs.journal import to_bytes
+from cradle_lib.detection.runs.journal import lock_journal, to_bytes
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import JournalError
 from cradle_lib.record import Record
@@ -143,9 +143,9 @@ def test_other_software_adds_a_header_before_its_first_answer_only(tmp_path: Pat
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     with (
-        Journal.open(path, make_record()),
+        lock_journal(path),
         pytest.raises(JournalError, match="another process is writing"),
-        Journal.open(path, make_record()),
+        lock_journal(path),
     ):
         pass
 

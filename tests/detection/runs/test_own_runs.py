@@ -23,6 +23,7 @@ from cradle_lib.detection import (
     stored_runs,
 )
 from cradle_lib.detection.runs.find_runs import NOT_SHOWN
+from cradle_lib.detection.runs.journal import lock_journal
 from cradle_lib.detection.runs.run_model import default_runs
 from cradle_lib.errors import RegistryError
 from cradle_lib.scoring import chosen_thresholds
@@ -36,7 +37,7 @@ def clone(source: Path, target: Path, most: int | None = None, **changes: Any) -
     """Copies a journal, or its first dialogues, with another record."""
     record, answers = read_journal(source)
     ids = list(dict.fromkeys(answer.dialogue for answer in answers))[:most]
-    with Journal.open(target, record.model_copy(update=changes)) as journal:
+    with lock_journal(target), Journal.open(target, record.model_copy(update=changes)) as journal:
         for answer in answers:
             if answer.dialogue in ids:
                 journal.append(answer)

@@ -190,6 +190,36 @@ def test_text_needs_consent(
     assert len(engine.asked) == 6
 
 
+def test_a_remote_model_without_an_address_is_refused(
+    corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = install_engine(monkeypatch)
+    remote = always_none.model_copy(update={"remote": True})
+    with pytest.raises(EngineError, match=r"nobody can agree to it\. Set `base_url`"):
+        run(remote, corpus, out=tmp_path, options=Options(consent=lambda _: True))
+    assert engine.asked == []
+
+
+def test_another_start_is_refused_until_the_first_one_has_ended(
+    corpus: Corpus, always_none: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it reads a journal that is not complete, or renames one that is being written."""
+    path = tmp_path / "run.jsonl"
+    engine = install_engine(monkeypatch)
+    remote = always_none.model_copy(update={"remote": True, "base_url": "https://a.example"})
+    changed = always_none.model_copy(update={"neutralise": False})
+
+    def consent(question: str) -> bool:
+        for model in (always_none, changed):
+            with pytest.raises(JournalError, match="another process is writing"):
+                run(model, corpus, out=path)
+        return True
+
+    run(remote, corpus, out=path, options=Options(consent=consent))
+    assert len(engine.asked) == 6
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".run.jsonl.lock", "run.jsonl"]
+
+
 def test_a_sample_keeps_the_shares_of_scenarios() -> None:
     rows = [[("User", f"{i}", "none")] for i in range(120)]
     scenarios = ["S1"] * 60 + ["S2"] * 40 + ["S3"] * 20
