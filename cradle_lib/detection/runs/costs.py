@@ -153,11 +153,11 @@ def highest_cost(model: Model, size: int, answer: str = "") -> float:
 
 
 class Budget:
-    """Tracks the cost of a run, and whether the next call might exceed its limit.
+    """Tracks the cost of a run, and whether further calls might exceed its limit.
 
     If a service reports its usage, that is charged. Otherwise (an answer without usage, a refusal,
-    a call that failed after it reached the service) :func:`highest_cost` is charged. Each call in
-    flight is assumed to cost as much as the most expensive call of the run. Only calls that were in
+    a call that failed after it reached the service) :func:`highest_cost` is charged. Each open call
+    is assumed to cost as much as the most expensive call of the run. Only calls that were in
     flight when the process was killed are not counted.
 
     Args:
@@ -182,7 +182,6 @@ class Budget:
         self._model, self._prompts = model, prompts
         self._longest = max(prompts.values(), default=0)
         self.highest = highest_cost(model, self._longest)
-        self._calls = 1
         for prediction in spent:
             self.add(prediction)
 
@@ -192,7 +191,7 @@ class Budget:
         Raises:
             EngineError: If it does not; the message has the money spent and the cost of a call.
         """
-        if self.spent + self.highest > self.limit:
+        if not self.allows(1):
             raise EngineError(f"{self.state}. Give a higher limit to go on.")
 
     @property
@@ -214,19 +213,14 @@ class Budget:
         self.spent += cost
         self.highest = max(self.highest, cost)
 
-    def limit_calls(self, wanted: int) -> int:
-        """Sets and gives the number of calls that may be in flight at the same time, at least one.
+    def allows(self, calls: int) -> bool:
+        """Whether so many calls at the same time can't exceed the limit."""
+        return self.spent + calls * self.highest <= self.limit
 
-        :attr:`exhausted` assumes as many.
-        """
+    def parallel(self, wanted: int) -> int:
+        """Gives how many of the wanted calls the limit allows at the same time, at least one."""
         affordable = int((self.limit - self.spent) / self.highest) if self.highest else wanted
-        self._calls = max(1, min(wanted, affordable))
-        return self._calls
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether a further call, together with those in flight, could exceed the limit."""
-        return self.spent + self._calls * self.highest > self.limit
+        return max(1, min(wanted, affordable))
 
 
 # ---- Data frames ---------------------------------------------------------------------------

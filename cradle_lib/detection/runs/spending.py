@@ -1,8 +1,8 @@
 """Enforces the cost limit of a run, whatever its engine.
 
-The engine gets guarded sessions. A guarded session has a prompt only if few enough other questions
-are open, and none has a prompt after the limit is reached. So the limit holds for engines that ask
-one question at a time, in parallel or in batches, even if they know nothing about it.
+The engine gets guarded sessions. A guarded session has a prompt only if the limit allows its call
+together with those of all open questions. So the limit holds for engines that ask one question at a
+time, in parallel or in batches, even if they know nothing about it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ class Spending:
     def __init__(self, budget: Budget, calls: int, engine: Engine, name: str) -> None:
         self.stopped: str | None = None
         self._budget, self._engine, self._name = budget, engine, name
-        self._calls = budget.limit_calls(calls)
-        self._late = 0
+        self._calls = budget.parallel(calls)
+        # Calls that may have been in flight when the run was stopped, without those charged since.
+        self._in_flight = 0
         # Dialogues with an open question, and those of them whose answer was not charged yet.
         self._open: set[str] = set()
         self._answered: set[str] = set()
@@ -57,7 +58,8 @@ class Spending:
         with self._lock:
             if self.stopped is not None or dialogue in self._answered:
                 return False
-            if len(self._open) < self._calls:
+            calls = len(self._open | {dialogue})
+            if dialogue not in self._open and calls <= self._calls and self._budget.allows(calls):
                 self._open.add(dialogue)
             return dialogue in self._open
 
@@ -82,14 +84,15 @@ class Spending:
             if answered:
                 self._open.discard(prediction.dialogue)
                 self._answered.discard(prediction.dialogue)
-            self._late += self.stopped is not None
-            stops = self.stopped is None and more and self._budget.exhausted
+            stops = self.stopped is None and more and not self._budget.allows(len(self._open) or 1)
             if stops:
                 self.stopped = self._budget.state
+                self._in_flight = len(self._open - {prediction.dialogue})
+            else:
+                self._in_flight -= 1
         if stops and self.stopped is not None:
             self._engine.stop(self.stopped)
-        # When the run was stopped, all other open questions could have a call in flight.
-        if not answered and self._late >= self._calls - 1:
+        if not answered and self._in_flight <= 0:
             self.check_stopped()
 
     def check_stopped(self) -> None:

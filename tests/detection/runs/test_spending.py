@@ -14,9 +14,11 @@ import pytest
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection import Answer, Model, Options, Outcome, Prediction, Prompt, read_journal
 from cradle_lib.detection.models.engine import Emit, Engine, Questions, Sequential
+from cradle_lib.detection.runs.costs import highest_cost, prompt_sizes
 from cradle_lib.detection.runs.journal import read_answers
 from cradle_lib.detection.runs.run import run
 from cradle_lib.errors import EngineError
+from cradle_lib.prompts import load_template
 
 from ..dialogues import make_corpus
 from ..installed_engines import install_engines
@@ -160,6 +162,17 @@ def test_no_engine_spends_more_than_the_limit(
     with pytest.raises(EngineError, match=r"of --max-cost \$0\.12 are spent"):
         run(priced(engine), long, out=tmp_path)
     assert sum(Service.bill) <= limit
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES.keys() - {"losing"}))
+def test_a_run_that_fits_is_not_stopped(engine: str, long: Corpus, tmp_path: Path) -> None:
+    run(priced(engine), long, out=tmp_path / "first", options=Options(max_cost=9.0))
+    cost, calls = sum(Service.bill), len(Service.bill)
+    # Each question was answered; the last one may have cost as much as any.
+    prompts = prompt_sizes(long, load_template("turn"), "self")
+    limit = cost + highest_cost(priced(engine), max(prompts.values()))
+    run(priced(engine), long, out=tmp_path / "second", options=Options(max_cost=limit))
+    assert len(Service.bill) == 2 * calls
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES.keys() - {"losing"}))

@@ -57,17 +57,18 @@ def test_a_budget_reserves_the_cost_of_calls_in_flight() -> None:
     budget = Budget(make_model(), 0.02, {("d0000", 0): 744, ("d0000", 1): 44})
     assert budget.highest == pytest.approx(0.0039)
     # $0.02 allows 5 concurrent calls.
-    assert (budget.limit_calls(8), budget.limit_calls(2)) == (5, 2)
+    assert (budget.parallel(8), budget.parallel(2)) == (5, 2)
+    assert (budget.allows(5), budget.allows(6)) == (True, False)
     budget.check()
     for _ in range(3):
         budget.add(answered(tokens_in=1000, tokens_out=0))
     # $0.009 spent, $0.011 left: two calls fit, three do not.
-    assert not budget.exhausted
-    assert budget.limit_calls(8) == 2
+    assert budget.parallel(8) == 2
+    assert (budget.allows(2), budget.allows(3)) == (True, False)
     budget.add(answered(tokens_in=1100, tokens_out=0))
     assert budget.spent == pytest.approx(0.0123)
     # $0.0077 are left, and two calls may cost $0.0078.
-    assert budget.exhausted
+    assert not budget.allows(2)
     budget.add(answered(tokens_in=1300, tokens_out=0))
     with pytest.raises(EngineError, match=r"\$0\.016 of --max-cost \$0\.02 are spent.*\$0\.0039"):
         budget.check()
