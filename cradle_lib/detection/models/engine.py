@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Protocol, Self
 
@@ -296,6 +297,8 @@ class Sequential(Engine):
                 started = time.perf_counter()
                 try:
                     answer = self.reply(prompt)
+                    if not isinstance(answer, Answer):
+                        raise TypeError(f"reply gave {type(answer).__name__}, expected an Answer")
                 except CradleError:
                     raise
                 except Exception as error:  # A model may raise any exception.
@@ -326,15 +329,15 @@ def weights_revision(revision: str | None) -> str | None:
 def code_of(kind: type[Engine]) -> str | None:
     """Gives the checksum of the code of another package's engine, such as ``sha256:0123456789ab``.
 
-    It covers every Python file in the package of the class, or only its module if there is no
+    It covers every Python file in the top package of the class, or only its module if there is no
     package. ``None`` for the engines of this library: they declare their version, and tests
     compare their answers with those of shipped runs.
     """
     if kind.__module__.partition(".")[0] in _OWN_PACKAGES:
         return None
     file = Path(inspect.getfile(kind))
-    is_packaged = (file.parent / "__init__.py").is_file()
-    files = sorted(file.parent.rglob("*.py")) if is_packaged else [file]
+    packages = list(takewhile(lambda folder: (folder / "__init__.py").is_file(), file.parents))
+    files = sorted(packages[-1].rglob("*.py")) if packages else [file]
     return f"sha256:{checksum(*files)}"
 
 
@@ -353,8 +356,21 @@ def require_packages(*names: str, extra: str, model: Model) -> None:
 
 
 def make_engine(model: Model, corpus: Corpus, options: Options) -> Engine:
-    """Makes the engine that a model's entry names."""
-    return find_engine(model.engine).create(model, corpus, options)
+    """Makes the engine that a model's entry names.
+
+    Raises:
+        EngineError: If it can't start.
+    """
+    try:
+        return find_engine(model.engine).create(model, corpus, options)
+    except CradleError:
+        raise
+    except Exception as error:  # Code of another package may raise any exception.
+        reason = failure(error).reason
+        raise EngineError(
+            f"{model.name}: the engine {model.engine} can't be made ({reason}). Correct the entry, "
+            "or the engine."
+        ) from error
 
 
 def find_engine(name: str) -> type[Engine]:

@@ -14,7 +14,7 @@ import hashlib
 import json
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Annotated, ClassVar, Final
 
@@ -176,16 +176,15 @@ class Prediction(Metadata):
     def of(cls, prompt: Prompt, answer: Answer) -> Prediction:
         """Makes the prediction of a question; parses the answer, unless its outcome is set.
 
-        It is ``failed`` if the answer's metadata can't be written as JSON, such as a NaN.
+        It is ``failed`` if what the engine says about its answer can't be written as JSON, such as
+        a NaN, and ``unparsed`` if its text is not text, such as the ``None`` of a service. Numbers
+        of tokens that are not whole, or negative, count as not reported.
         """
+        answer = _storable(answer)
         metadata = {f.name: getattr(answer, f.name) for f in fields(Metadata)}
-        try:
-            json.dumps(metadata | {"error": None}, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            reason = f"the engine's numbers about its answer can't be stored: {error}"
-            answer = Answer(answer.text, Outcome.FAILED, reason)
-            metadata = {"error": error}
-        outcome, mask = (answer.outcome, 0) if answer.outcome else read_answer(answer.text)
+        outcome, mask = Outcome(answer.outcome or Outcome.OK), 0
+        if outcome is Outcome.OK:
+            outcome, mask = read_answer(answer.text)
         own = (prompt.dialogue, prompt.turn, prompt.key, answer.text, mask, outcome, answer.reason)
         return cls(*own, **metadata)
 
@@ -193,6 +192,30 @@ class Prediction(Metadata):
         """Shows the turn and the labels, and not the answer, which may quote the dialogue."""
         place = f"{self.dialogue}, turn {self.turn}"
         return f"<Prediction {place}: {self.outcome}, {format_mask(self.mask)}>"
+
+
+_COUNTS: Final = ("tokens_in", "tokens_cached", "tokens_written", "tokens_out")
+
+
+def _storable(answer: Answer) -> Answer:
+    """Makes an engine's answer one that a journal can have, whatever types its fields have."""
+    text: object = answer.text
+    if not isinstance(text, str):
+        problem = f"the answer is {type(text).__name__}, expected text"
+        outcome = answer.outcome or Outcome.UNPARSED
+        answer = replace(answer, text="", outcome=outcome, reason=answer.reason or problem)
+    for name in _COUNTS:
+        count = getattr(answer, name)
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            answer = replace(answer, **{name: None})  # type: ignore[arg-type]
+    try:
+        Outcome(answer.outcome or Outcome.OK)
+        named = {f.name: getattr(answer, f.name) for f in fields(Answer) if f.name != "error"}
+        json.dumps(named, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        reason = f"what the engine says about its answer can't be stored: {error}"
+        return Answer(answer.text, Outcome.FAILED, reason, error=error)
+    return answer
 
 
 class Session:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -13,6 +14,10 @@ from pathlib import Path
 import pytest
 
 from cradle_lib import paths
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Model, Options
+from cradle_lib.detection.models.engine import code_of, make_engine
+from cradle_lib.errors import EngineError
 
 from ..installed_engines import install_engines
 
@@ -91,7 +96,7 @@ def test_an_own_engine_resumes_and_keeps_the_cost_limit(site: Path) -> None:
     assert "of --max-cost $0.05" in stopped.stderr, stopped.stderr
     kept = [line for line in answers() if line["outcome"] == "ok"]
     lost = [line for line in answers() if line["outcome"] == "failed"]
-    # Each question was refused once, and the last of them not asked again.
+    # Each question was refused once, which is charged, and the last of them not asked again.
     assert kept
     assert 0 <= len(lost) - len(kept) <= 1
     done = start("5")
@@ -104,3 +109,32 @@ def test_an_own_engine_resumes_and_keeps_the_cost_limit(site: Path) -> None:
     with (site / "my_service.py").open("a", encoding="utf-8") as module:
         module.write("# changed\n")
     assert "other" in start("5").stderr
+
+
+def test_the_whole_package_of_an_engine_is_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in ("deep/__init__.py", "deep/engines/__init__.py", "deep/labels.py"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("")
+    (tmp_path / "deep/engines/own.py").write_text("class Own:\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    own = importlib.import_module("deep.engines.own").Own
+    codes = set()
+    for file in ("labels.py", "engines/own.py", "engines/__init__.py", "__init__.py"):
+        codes.add(code_of(own))
+        with (tmp_path / "deep" / file).open("a") as module:
+            module.write("# changed\n")
+    assert len(codes | {code_of(own)}) == 5
+
+
+def test_an_engine_that_cannot_be_made_is_an_error(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_engines(tmp_path, monkeypatch, broken="broken:Broken")
+    (tmp_path / "broken.py").write_text(
+        "class Broken:\n    @classmethod\n    def create(cls, *_):\n        return {}['address']\n"
+    )
+    model = Model.model_construct(name="Mine", engine="broken")
+    with pytest.raises(EngineError, match=r"Mine: the engine broken can't be made \(KeyError: "):
+        make_engine(model, corpus, Options())

@@ -96,9 +96,11 @@ def test_an_exception_fails_only_its_question(
     [
         ({"choices": [{"none": math.nan}]}, "not JSON compliant"),
         ({"choices": [{"none": np.float32(-1)}]}, "float32 is not JSON serializable"),
+        ({"outcome": "odd"}, "'odd' is not a valid Outcome"),
+        ({"reason": b"odd"}, "bytes is not JSON serializable"),
     ],
 )
-def test_an_answer_with_numbers_that_json_lacks_is_failed(
+def test_an_answer_that_a_journal_cannot_have_is_failed(
     start: Callable[..., None], tmp_path: Path, metadata: dict[str, Any], problem: str
 ) -> None:
     def reply(prompt: Prompt) -> Answer:
@@ -107,11 +109,39 @@ def test_an_answer_with_numbers_that_json_lacks_is_failed(
     start(reply)
     [(place, reason)] = failed(tmp_path).items()
     assert place == "1.1"
-    assert str(reason).startswith("the engine's numbers about its answer can't be stored: ")
+    assert str(reason).startswith("what the engine says about its answer can't be stored: ")
     assert problem in str(reason)
     (tmp_path / "run.jsonl").unlink()
     with pytest.raises(EngineError, match=f"3 questions in a row .*{problem}"):
         start(lambda _: Answer("none", **metadata))
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Answer(None), (Outcome.UNPARSED, "the answer is NoneType, expected text")),  # type: ignore[arg-type]
+        (Answer(["none"]), (Outcome.UNPARSED, "the answer is list, expected text")),  # type: ignore[arg-type]
+        (Answer(None, Outcome.REFUSED, "filter"), (Outcome.REFUSED, "filter")),  # type: ignore[arg-type]
+        (Answer("none", Outcome.OK), (Outcome.OK, None)),
+        (Answer("maybe", Outcome.OK), (Outcome.UNPARSED, None)),
+        (None, (Outcome.FAILED, "TypeError: reply gave NoneType, expected an Answer")),
+    ],
+)
+def test_any_type_of_answer_is_recorded(
+    start: Callable[..., None], tmp_path: Path, answer: Answer, expected: tuple[Outcome, str]
+) -> None:
+    start(lambda prompt: answer if prompt.current == "turn 1.1" else Answer("none"))
+    found = outcomes(tmp_path)
+    assert (found.pop("1.1"), set(found.values())) == (expected, {(Outcome.OK, None)})
+
+
+@pytest.mark.parametrize("count", [-7, "7", 7.5, True, None])
+def test_numbers_of_tokens_that_are_none_are_not_reported(
+    start: Callable[..., None], tmp_path: Path, count: Any
+) -> None:
+    start(lambda _: Answer("none", tokens_in=count, tokens_out=3))
+    stored = read_journal(tmp_path / "run.jsonl")[1]
+    assert {(p.tokens_in, p.tokens_out) for p in stored} == {(None, 3)}
 
 
 def test_three_exceptions_in_a_row_stop_the_run_and_the_next_start_resumes(
