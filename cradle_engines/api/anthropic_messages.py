@@ -66,6 +66,9 @@ class AnthropicMessages(Remote):
         # Amazon's gateway names its filter as the ending.
         if declined := is_block(ended):
             ended = "refusal"
+        if any(lookup(block, "type") == "tool_use" for block in content):
+            # Some servers say "end_turn" after a call of a tool, too.
+            ended = "tool_use"
         served = lookup(reply, "model")
         return completed_answer(
             text,

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -296,8 +297,15 @@ class Remote(Engine):
             return replace(answer, error=shown)
 
     def _report_other_model(self, served: str | None) -> None:
-        """Reports if a run's answers come from different models, providers or versions."""
+        """Reports if answers come from different models, or from another one than asked for."""
         self._served = self._served or served
+        asked = str(self.model.weights)
+        if served is not None and not _is_same_model(asked, served):
+            self._report_once(
+                "asked",
+                f"{self.address} says that {served} answers, but {asked} was asked "
+                "for. The name is recorded with each answer.",
+            )
         if served not in (None, self._served):
             self._report_once(
                 "served",
@@ -363,3 +371,14 @@ class Remote(Engine):
     def clean(self, text: str) -> str:
         """Removes the key from a service's message, and shortens it to one line."""
         return short_reason(text, self._hide)
+
+
+def _is_same_model(asked: str, served: str) -> bool:
+    """Whether a service's name may be that of the model asked for, perhaps with a date or owner."""
+
+    def letters(name: str) -> str:
+        last = name.lower().split("/")[-1].removesuffix("-latest")
+        return re.sub(r"[^a-z0-9]", "", last)
+
+    one, other = letters(asked), letters(served.partition(" ")[0])
+    return one in other or other in one

@@ -69,6 +69,9 @@ class OpenAIChat(Remote):
             ended, declined = "content_filter", withheld
         elif not isinstance(message, dict):
             return unreadable(reply, "a chat completion", "choice")
+        if lookup(message, "tool_calls"):
+            # Some servers say "stop" after a call of a tool, too.
+            ended = "tool_calls"
         text = text_of(lookup(message, "content"))
         return completed_answer(
             text,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
@@ -18,12 +18,22 @@ from cradle_lib.cli.money import journal_usage, show_usage
 from cradle_lib.cli.run_bar import RunBar
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import OUTCOMES, Outcome, read_journal
+from cradle_lib.detection.models.engine import find_engine
 from cradle_lib.detection.protocol.parsing import needs_cleaning
-from cradle_lib.detection.runs.journal import joined_path, journal_files
+from cradle_lib.detection.runs.journal import joined_path, journal_files, read_record
 from cradle_lib.detection.runs.matching import run_path
 from cradle_lib.detection.runs.run import run
 from cradle_lib.detection.runs.shards import join as join_shards
 from cradle_lib.errors import CradleError
+
+# What helps against answers that can't be read, by the setting that an engine must support.
+_ADVICE: Final = {
+    "mode": "If the model can't keep to the labels, try `--set mode=constrained`.",
+    "answer_after": (
+        "If it reasons in a form that is not recognised, try `--set answer_after=TEXT` with the "
+        "text after which its answer begins."
+    ),
+}
 
 
 def infer(
@@ -148,10 +158,9 @@ def _show_outcomes(journal: Path, to: Console) -> tuple[Counter[Outcome], int]:
         err.print(f"Failed {number:,} times: {reason}")
     if counts[Outcome.FAILED]:
         err.print("The same command repeats the failed questions.")
-    if answers and not counts[Outcome.OK]:
-        err.print(
-            "No answer could be read; the journal has them under `answer`. If the model can't keep "
-            "to the labels, try `--set mode=constrained`. If it reasons in a form that is not "
-            "recognised, set `answer_after: TEXT` to the text after which its answer begins."
-        )
+    if counts[Outcome.UNPARSED] and not counts[Outcome.OK]:
+        supported = find_engine(read_record(journal).engine).uses
+        advice = (text for name, text in _ADVICE.items() if name in supported)
+        sentence = "No answer could be read; the journal has them under `answer`."
+        err.print(" ".join([sentence, *advice]))
     return counts, cleaned

@@ -25,7 +25,12 @@ def as_json(body: Any, status: int = 200, **headers: str) -> Reply:
 
 def chat(**choice: Any) -> Reply:
     message = {"role": "assistant", "content": "none"} | choice.pop("message", {})
-    about = {"id": "c", "object": "chat.completion", "created": 1, "model": "m-2026-01-01"}
+    about = {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "smollm2-135m-2026-01-01",
+    }
     usage = {
         **{"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11},
         "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3},
@@ -35,7 +40,7 @@ def chat(**choice: Any) -> Reply:
 
 
 def message(text: str | None = "none", **fields: Any) -> Reply:
-    about = {"id": "m", "type": "message", "role": "assistant", "model": "m-2026-01-01"}
+    about = {"id": "m", "type": "message", "role": "assistant", "model": "smollm2-135m-2026-01-01"}
     # The same tokens as in a chat completion, in Anthropic's fields.
     usage = {
         **{"input_tokens": 2, "output_tokens": 2},

@@ -79,9 +79,50 @@ def test_a_change_of_served_model_is_reported_once(service: FaultServer, tmp_pat
     model = make_model("openai", f"{service.url}/{service.add(reply)}")
     path = run(model, long_corpus(2, 3), out=tmp_path, options=options)
     served = [line.served for line in read_answers(path)[1]]
-    assert served == [f"m-2026-01-01 {name} fp_1" for name in names]
+    assert served == [f"smollm2-135m-2026-01-01 {name} fp_1" for name in names]
     [notice] = notices
-    assert "come from m-2026-01-01 a fp_1, others from m-2026-01-01 b fp_1" in notice
+    assert (
+        "come from smollm2-135m-2026-01-01 a fp_1, others from smollm2-135m-2026-01-01 b fp_1"
+        in notice
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "served", "same"),
+    [
+        ("gpt-4o", "gpt-4o-2024-08-06", True),
+        ("openai/gpt-4o", "gpt-4o", True),
+        ("claude-sonnet-4-5@20250929", "claude-sonnet-4-5-20250929", True),
+        ("claude-3-5-haiku-latest", "claude-3-5-haiku-20241022", True),
+        ("./weights/Qwen3-32B", "qwen3-32b", True),
+        ("llama-3-70b", "meta-llama/llama-3-70b:free", True),
+        ("gpt-4", "tiny-model-1b", False),
+        ("Qwen3-32B", "Qwen3-8B", False),
+    ],
+)
+def test_another_model_than_asked_for_is_reported_once(
+    asked: str, served: str, same: bool, service: FaultServer, tmp_path: Path
+) -> None:
+    name = service.add(lambda n: as_json(json.loads(chat()[2]) | {"model": served}))
+    notices: list[str] = []
+    model = make_model("openai", f"{service.url}/{name}").model_copy(update={"weights": asked})
+    run(model, long_corpus(2, 2), out=tmp_path, options=Options(notice=notices.append))
+    assert len(notices) == (not same)
+    assert same or f"says that {served} fp_1 answers, but {asked} was asked for" in notices[0]
+
+
+@pytest.mark.parametrize("engine", SDKS)
+def test_an_answer_with_a_call_of_a_tool_is_not_complete(engine: str, service: FaultServer) -> None:
+    if engine == "openai":
+        call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        reply = chat(finish_reason="stop", message={"content": "none", "tool_calls": [call]})
+    else:
+        body = json.loads(message("none", stop_reason="end_turn")[2])
+        body["content"] += [{"type": "tool_use", "id": "1", "name": "f", "input": {}}]
+        reply = as_json(body)
+    found = ask(make_model(engine, f"{service.url}/{service.add(lambda n: reply)}"))
+    assert (found.outcome, found.answer) == (Outcome.FAILED, "")
+    assert "'tool_" in str(found.reason)
 
 
 # ---- Errors in a reply of status 200 -------------------------------------------------

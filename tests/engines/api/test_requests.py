@@ -80,7 +80,7 @@ def test_token_counts_of_both_sdks_are_comparable_and_the_served_model_is_stored
 
     # Chat: 9 tokens, of which 4 cached and 3 written. Messages: 2 fresh + 4 cached + 3 written.
     fingerprint = " fp_1" if engine == "openai" else ""
-    assert counts(GOOD[engine]()) == (9, 4, 3, 2, f"m-2026-01-01{fingerprint}")
+    assert counts(GOOD[engine]()) == (9, 4, 3, 2, f"smollm2-135m-2026-01-01{fingerprint}")
     unknown = {"usage": None, "model": None, "system_fingerprint": None}
     bare = as_json(json.loads(GOOD[engine]()[2]) | unknown)
     assert counts(bare) == (None, None, None, None, None)
