@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from cradle_engines.api.faults import error_in, fault_in_reply
+from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import Options, Outcome, Prediction
 from cradle_lib.detection.runs.journal import read_answers, to_line
 from cradle_lib.detection.runs.run import run
 
+from ...cli.in_process import invoke
 from .fault_server import FaultServer, Reply, as_json, chat, message
 from .services import GOOD, SDKS, ask, long_corpus, make_model, make_remote, sessions
 
@@ -123,6 +125,27 @@ def test_an_answer_with_a_call_of_a_tool_is_not_complete(engine: str, service: F
     found = ask(make_model(engine, f"{service.url}/{service.add(lambda n: reply)}"))
     assert (found.outcome, found.answer) == (Outcome.FAILED, "")
     assert "'tool_" in str(found.reason)
+
+
+@pytest.mark.parametrize(
+    ("reply", "advised"),
+    [
+        (chat(message={"content": "I'm sorry, I can't say."}), True),
+        (chat(finish_reason="error"), False),
+        (chat(), False),
+    ],
+)
+def test_advice_about_unreadable_answers_is_of_use_for_the_engine(
+    reply: Reply, advised: bool, service: FaultServer, tmp_path: Path
+) -> None:
+    write_release(long_corpus(1, 2), tmp_path / "own.csv")
+    server = f"base_url={service.url}/{service.add(lambda n: reply)}/v1"
+    command = ("infer", "--model", "openai:m", "--corpus", str(tmp_path / "own.csv"))
+    found = invoke(*command, "--set", server, "--out", str(tmp_path))
+    assert ("No answer could be read" in found.stderr) == advised
+    # A service does not use these settings.
+    assert "answer_after" not in found.stderr
+    assert "mode=constrained" not in found.stderr
 
 
 # ---- Errors in a reply of status 200 -------------------------------------------------
