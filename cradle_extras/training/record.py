@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cradle_extras.training.recipe import Recipe
+from cradle_extras.training.recipe import Recipe, load_extra
 from cradle_lib import paths
 from cradle_lib.arguments import checked
+from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.errors import EngineError
 from cradle_lib.files import write_text
 from cradle_lib.record import installed
@@ -135,6 +136,38 @@ def read_training(folder: str | Path) -> TrainingRecord:
         raise EngineError(f"{paths.shown(path)}: {problem}") from None
     except (OSError, ValueError) as error:
         raise EngineError(f"{paths.shown(path)}: can't be read ({error})") from error
+
+
+@checked
+def load_learned(
+    record: TrainingRecord, file: str | Path = ""
+) -> tuple[Corpus | None, Corpus | None]:
+    """Loads the dialogues that a model learned.
+
+    Args:
+        record: The record of the training.
+        file: The train split; by default, that of the surrogate or the release, if the record
+            names one of them.
+
+    Returns:
+        The train split, ``None`` if it is another file and not given; and the recipe's extra
+        dialogues, ``None`` if it has none. Dialogues without gold labels are left out.
+
+    Raises:
+        EngineError: If the dialogues are not those that were learned.
+        CorpusError: If they can't be read.
+    """
+    name = file or {"surrogate-train": "surrogate", "hub-train": "hub"}.get(record.corpus)
+    train = load_corpus(name, "train").labelled if name else None
+    extra = load_extra(record.recipe)
+    extra = None if extra is None else extra.labelled
+    for found, known in ((train, record.fingerprint), (extra, record.extra)):
+        if found is not None and found.fingerprint != known:
+            raise EngineError(
+                f"{found.name} has the fingerprint {found.fingerprint}, and the record of the "
+                f"training on {record.corpus} has {known}. Restore the file, or train again."
+            )
+    return train, extra
 
 
 def _machine() -> str:

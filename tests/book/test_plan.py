@@ -37,6 +37,8 @@ def test_only_pages_about_the_probe_set_depend_on_its_runs() -> None:
     [training] = [page for page in plan if page.name == "training"]
     # Also all other runs of the corpus, and those of the dev split.
     assert {"runs/surrogate-test/*.jsonl", "runs/surrogate-dev/*.jsonl"} < {*training.runs}
+    # The train split is that of the training's record, not that of the book's corpus.
+    assert training.parameters == {"corpus": "surrogate"}
 
 
 @pytest.mark.parametrize(

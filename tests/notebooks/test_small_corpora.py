@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from cradle_lib import paths
@@ -117,6 +119,32 @@ def test_a_page_is_built_and_explains_missing_results(
     if name == ORDINARY:
         assert any(isinstance(item, RESULTS) for item in shown)
         assert not [s for s in notes if re.match(r"(n/a )?(No|Every) (user turn|dialogue) of", s)]
+
+
+def test_the_training_page_names_the_corpora_of_the_training(
+    made: Callable[[str], tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, runs = made(ORDINARY)
+    monkeypatch.setattr(paths, "RUNS", runs)
+    shown = show("training", {"corpus": str(corpus), "draws": 20})
+    tables = [item for item in shown if isinstance(item, Table)]
+    record = json.loads((paths.DATA / "adapters/smollm2-135m-tuned/training.json").read_bytes())
+    short = pd.read_csv(paths.DATA / "short_texts" / "short_texts.csv")["dialogue_id"].nunique()
+    [overlap] = [table for table in tables if table.caption.startswith("Overlap of twelve")]
+    assert {*overlap.groups} == {record["corpus"], "short_texts"}
+    learned = f"{record['dialogues'] - short:,} dialogues of {record['corpus']}"
+    assert f"Training on {learned} and {short:,} short texts took" in shown[-1].message
+    [trainings] = [table for table in tables if table.caption.startswith("Trainings on surr")]
+    assert [row[1].text for row in trainings.rows] == ["1,500", "2,000", "2,000"]
+    assert [row[2].text for row in trainings.rows] == ["0", "0", f"{short:,}"]
+    # Dev is the surrogate's, and its labelled first turns are counted.
+    first = load_corpus("surrogate", "dev").to_frame().dropna(subset="position")
+    first = first.groupby("dialogue")["labels"].first()
+    confirmed, labelled = first.str.contains("confirm").sum(), first.ne("none").sum()
+    assert f"{labelled} labelled first turns, {confirmed} have a confirm" in trainings.notes[0]
+    odds = [table for table in tables if "odds" in table.frame]
+    assert "surrogate-dev" in odds[0].caption
+    assert {*odds[0].frame["corpus"]} == {"surrogate-dev"}
 
 
 def visible_text(item: Any) -> str:

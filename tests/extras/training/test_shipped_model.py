@@ -9,10 +9,11 @@ import pytest
 from cradle_engines.local.revision import adapter_digest
 from cradle_extras.training.card import write_card
 from cradle_extras.training.recipe import load_extra, load_recipe
-from cradle_extras.training.record import read_training
+from cradle_extras.training.record import load_learned, read_training
 from cradle_lib import paths
 from cradle_lib.corpus import load_corpus
 from cradle_lib.detection import load_registry
+from cradle_lib.errors import EngineError
 
 NAME = "smollm2-135m-tuned"
 ADAPTER = paths.DATA / "adapters" / NAME
@@ -31,6 +32,37 @@ def test_the_shipped_model_was_trained_on_the_shipped_train_split() -> None:
     }
     best = max(record.dev, key=lambda row: row["micro_f1"])
     assert record.chosen == int(best["step"])
+
+
+def test_the_dialogues_that_were_learned_are_those_of_the_record() -> None:
+    record = read_training(ADAPTER)
+    train, extra = load_learned(record)
+    assert train is not None
+    assert extra is not None
+    assert (train.name, train.fingerprint) == (record.corpus, record.fingerprint)
+    assert (extra.fingerprint, len(train), len(extra)) == (record.extra, 3058, 1210)
+    # A file of somebody's own is not found by its name.
+    own = record.model_copy(update={"corpus": "mine"})
+    assert load_learned(own)[0] is None
+    found = load_learned(own, paths.SURROGATE / "train.parquet")[0]
+    assert found is not None
+    assert found.fingerprint == record.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"fingerprint": "0" * 12}, "surrogate-train"),
+        ({"corpus": "mine", "fingerprint": "0" * 12}, "surrogate-test"),
+        ({"extra": "0" * 12}, "short_texts"),
+    ],
+)
+def test_other_dialogues_than_those_learned_are_refused(changes: dict[str, str], name: str) -> None:
+    record = read_training(ADAPTER).model_copy(update=changes)
+    file = paths.SURROGATE / "test.parquet" if record.corpus == "mine" else ""
+    message = f"{name} has the fingerprint .* training on {record.corpus} has 0{{12}}"
+    with pytest.raises(EngineError, match=message):
+        load_learned(record, file)
 
 
 @pytest.mark.parametrize("name", [NAME, f"{NAME}-constrained"])
