@@ -57,6 +57,7 @@ EXPLANATIONS = {
     ("conventions", NO_USER_TURN): "has a user turn. Not shown: Macro F1 at turn",
     ("statistics", ORDINARY): "corpus does not have both",
     ("statistics", "one dialogue"): "has no column for scenarios.",
+    ("statistics", "no labels"): "Other dashes: no-labels states no scenario or timing.",
 }
 
 
@@ -145,6 +146,18 @@ def test_the_training_page_names_the_corpora_of_the_training(
     odds = [table for table in tables if "odds" in table.frame]
     assert "surrogate-dev" in odds[0].caption
     assert {*odds[0].frame["corpus"]} == {"surrogate-dev"}
+
+
+@pytest.mark.parametrize("name", ["surrogate", ORDINARY])
+def test_dialogues_without_labels_are_counted_only_with_plans(
+    name: str, made: Callable[[str], tuple[Path, Path]]
+) -> None:
+    corpus = load_corpus(name if name == "surrogate" else made(name)[0])
+    shown = show("statistics", {"corpus": str(name if name == "surrogate" else corpus.path)})
+    [plans] = [i for i in shown if isinstance(i, Table) and i.caption.startswith("Scenarios and")]
+    quiet = sum(dialogue.mask == 0 for dialogue in corpus)
+    told = f"The counts include {quiet} dialogues without labels" in " ".join(plans.notes)
+    assert told is (name == "surrogate")
 
 
 def visible_text(item: Any) -> str:
