@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cradle_lib import paths
-from cradle_lib.corpus.release import COLUMNS, build_corpus, read_mask, whole_number
+from cradle_lib.corpus.release import COLUMNS, build_corpus, is_given, read_mask, whole_number
 from cradle_lib.corpus.tables import read_columns, save_table
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import write_text
@@ -170,5 +170,9 @@ def _without_faults(parts: Sequence[Path]) -> tuple[pd.DataFrame, list[CorpusErr
             kept += rows[start:end]
         except CorpusError as error:
             faults.append(error.located(row=start + (error.row or 0)))
-    cells = [(whole_number(n), text, format_mask(read_mask(cell))) for n, text, cell in kept]
+    # Empty cells stay empty, because a dialogue with empty cells only has no gold labels.
+    cells = [
+        (whole_number(n), text, format_mask(read_mask(cell)) if is_given(cell) else "")
+        for n, text, cell in kept
+    ]
     return pd.DataFrame(cells, columns=list(COLUMNS)), faults

@@ -175,6 +175,30 @@ def test_all_rows_are_checked_and_what_is_right_is_saved(hub: Loopback, tmp_path
     assert format_mask(corpus.dialogues[1].mask) == "alert_past; confirm_CA_past"
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["none", None, None, None, "alert_past"],
+        ["none", "none", "", "nan", "none"],
+        [[], [], None, None, ["alert_past"]],
+        [None, None, None, None, None],
+        [None, None, None, None, "alert_past"],
+    ],
+)
+def test_a_fetched_split_has_the_same_gold_labels_as_its_file(
+    hub: Loopback, tmp_path: Path, cells: list[object]
+) -> None:
+    places = [(0, "User"), (1, "Listener"), (0, "User"), (0, "User"), (1, "Listener")]
+    rows: Rows = [(n, f"{who}: a", cell) for (n, who), cell in zip(places, cells, strict=True)]
+    content = Hub.files["data/test-00000-of-00001.parquet"] = parquet(rows)
+    (tmp_path / "own.parquet").write_bytes(content)
+    done = fetch(tmp_path, hub.url)
+    assert (done.returncode, done.stderr) == (0, "")
+    own, fetched = map(read_release, (tmp_path / "own.parquet", tmp_path / "release/test.parquet"))
+    assert [d.labelled for d in fetched] == [d.labelled for d in own]
+    assert fetched.fingerprint == own.fingerprint
+
+
 def test_splits_that_the_hub_lacks_are_reported(hub: Loopback, tmp_path: Path) -> None:
     Hub.files = {"data/validation-00000-of-00001.parquet": split("validation")}
     folder = tmp_path / "release"
