@@ -1,8 +1,9 @@
-"""Fetches the real release from the Hugging Face Hub.
+"""Fetches the real release from the Hugging Face Hub, and reads it.
 
 The data card names no licence, so the release is never committed: it goes to ``data/release/``,
 which git ignores. The first fetch pins the revision: it writes the commit of ``main`` to a file in
-that folder, and later fetches use that commit.
+that folder, and later fetches use that commit. While files are replaced, the folder has a file
+``INCOMPLETE``; if it stays, the splits may be of two revisions, and none of them is loaded.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cradle_lib import paths
-from cradle_lib.corpus.release import COLUMNS, build_corpus, is_given, read_mask, whole_number
+from cradle_lib.corpus.dialogue import Corpus
+from cradle_lib.corpus.release import (
+    COLUMNS,
+    build_corpus,
+    is_given,
+    read_mask,
+    read_release,
+    whole_number,
+)
 from cradle_lib.corpus.tables import read_columns, save_table
 from cradle_lib.errors import CorpusError
 from cradle_lib.files import write_text
@@ -29,6 +38,7 @@ REPOSITORY: Final = "SungJoo/Cradle-Dialogue"
 # Names of the splits here and on the Hub.
 SPLITS: Final = {"train": "train", "dev": "validation", "test": "test"}
 _PIN: Final = "REVISION"
+_INCOMPLETE: Final = "INCOMPLETE"
 _CHANGED: Final = "The release has changed. Report it, and name a file as the corpus."
 _ACCESS: Final = (
     f"Sign in at huggingface.co/datasets/{REPOSITORY} and accept its conditions, if it shows any; "
@@ -46,6 +56,26 @@ def pinned_revision(folder: Path = paths.RELEASE) -> str | None:
     """Reads the commit of the fetched release; ``None`` before the first fetch."""
     pin = folder / _PIN
     return pin.read_text(encoding="utf-8").strip() if pin.is_file() else None
+
+
+def read_fetched(split: str, folder: Path) -> Corpus:
+    """Reads a split of the fetched release.
+
+    Raises:
+        CorpusError: If it was not fetched or can't be read, or if a fetch was interrupted while it
+            replaced the files.
+    """
+    path = release_file(split, folder)
+    hint = "Run `cradle data fetch`, which says what the Hub lacks."
+    if (folder / _INCOMPLETE).exists():
+        problem = "a fetch was interrupted, so that the splits may be of two revisions"
+    elif path.is_file():
+        return read_release(path, f"hub-{split}")
+    elif any(release_file(name, folder).is_file() for name in SPLITS):
+        problem = f"the release was fetched without its {split} split"
+    else:
+        problem = "the release has not been fetched"
+    raise CorpusError(problem, path=paths.shown(path), hint=hint)
 
 
 def fetch_release(
@@ -108,9 +138,8 @@ def fetch_release(
                 "or pass a file's path as the corpus."
             ),
         ) from None
-    saved = 0
+    tables: dict[str, pd.DataFrame] = {}
     for split, parts in files.items():
-        target = release_file(split, folder)
         try:
             if not parts:
                 raise CorpusError(f"the Hub has no {SPLITS[split]} split at {commit[:12]}")
@@ -119,18 +148,23 @@ def fetch_release(
             rows, faults = pd.DataFrame(), [error]
         for fault in faults:
             report(str(CorpusError(fault.problem, path=split, row=fault.row, hint=fault.hint)))
+        if parts and not len(rows):
+            report(f"{split}: not saved, because no dialogue is left.")
+        tables[split] = rows
+    shutil.rmtree(folder / ".hub", ignore_errors=True)
+    if not any(map(len, tables.values())):
+        raise CorpusError(f"no split of {REPOSITORY} at {commit[:12]} can be used", hint=_CHANGED)
+    incomplete = folder / _INCOMPLETE
+    of_another = pinned != commit or incomplete.exists()
+    write_text(incomplete, "")
+    write_text(folder / _PIN, f"{commit}\n")
+    for split, rows in tables.items():
+        target = release_file(split, folder)
         if len(rows):
             save_table(rows, target)
-            saved += 1
-        else:
-            if parts:
-                report(f"{split}: not saved, because no dialogue is left.")
-            if pinned != commit:  # The file is from another commit.
-                target.unlink(missing_ok=True)
-    shutil.rmtree(folder / ".hub", ignore_errors=True)
-    if not saved:
-        raise CorpusError(f"no split of {REPOSITORY} at {commit[:12]} can be used", hint=_CHANGED)
-    write_text(folder / _PIN, f"{commit}\n")
+        elif of_another:
+            target.unlink(missing_ok=True)
+    incomplete.unlink()
     return commit
 
 

@@ -48,14 +48,10 @@ def load_corpus(corpus: str | Path = "surrogate", split: str = "test") -> Corpus
     if corpus == "probes":
         return _read_file(paths.DATA / "probes" / "probes.csv")
     if corpus == "hub":
-        path = paths.RELEASE / f"{split}.parquet"
-        if not path.is_file():
-            problem = "the release has not been fetched"
-            if any((paths.RELEASE / f"{name}.parquet").is_file() for name in SPLIT_NAMES):
-                problem = f"the release was fetched without its {split} split"
-            hint = "Run `cradle data fetch`, which says what the Hub lacks."
-            raise CorpusError(problem, path=paths.shown(path), hint=hint)
-        release = read_release(path, f"hub-{split}")
+        # Imported here, because the pages of the surrogate corpus do not need it.
+        from cradle_lib.corpus.hub import read_fetched
+
+        release = read_fetched(split, paths.RELEASE)
         # In train and dev, the windows of the three timings overlap.
         return _with_timing(release) if split == "test" else release
     path = Path(corpus)

@@ -88,7 +88,7 @@ def hub() -> Iterator[Loopback]:
         yield server
 
 
-def fetch(folder: Path, endpoint: str) -> subprocess.CompletedProcess[str]:
+def fetch(folder: Path, endpoint: str, before: str = "") -> subprocess.CompletedProcess[str]:
     # In a separate process, because the client reads its endpoint at import.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
     environment |= {
@@ -98,7 +98,7 @@ def fetch(folder: Path, endpoint: str) -> subprocess.CompletedProcess[str]:
         "NO_PROXY": "127.0.0.1",
     }
     return subprocess.run(
-        [sys.executable, "-c", FETCH, str(folder / "release")],
+        [sys.executable, "-c", before + FETCH, str(folder / "release")],
         capture_output=True,
         text=True,
         check=False,
@@ -211,6 +211,50 @@ def test_splits_that_the_hub_lacks_are_reported(hub: Loopback, tmp_path: Path) -
     assert [path.stem for path in folder.glob("*.parquet")] == ["dev"]
     reported = [line.partition(" at ")[0] for line in done.stderr.splitlines()]
     assert reported == [f"{name}: the Hub has no {name} split" for name in ("train", "test")]
+
+
+# Interrupts a fetch, as Ctrl-C does, before the second split is saved.
+INTERRUPTED = """
+from cradle_lib.corpus import hub
+save = hub.save_table
+def interrupt(table, path):
+    if path.stem == "dev":
+        raise KeyboardInterrupt
+    save(table, path)
+hub.save_table = interrupt
+"""
+
+
+def test_splits_of_two_revisions_are_not_loaded_together(
+    hub: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "release"
+    monkeypatch.setattr(paths, "RELEASE", folder)
+    assert fetch(tmp_path, hub.url).returncode == 0
+    (folder / "REVISION").write_text("main")
+    for name in ("train", "validation"):
+        Hub.files[f"data/{name}-00000-of-00001.parquet"] = split(f"new {name}")
+    del Hub.files["data/test-00000-of-00001.parquet"]
+    assert "KeyboardInterrupt" in fetch(tmp_path, hub.url, INTERRUPTED).stderr
+    kept = [read_release(release_file(name, folder)).turns[0].text for name in ("train", "dev")]
+    assert kept == ["new train", "validation"]
+    for name in ("train", "dev", "test"):
+        with pytest.raises(CorpusError, match=r"was interrupted.* Run `cradle data fetch`"):
+            load_corpus("hub", name)
+    again = fetch(tmp_path, hub.url)
+    assert again.stdout.strip() == SHA == pinned_revision(folder)
+    assert load_corpus("hub", "dev").turns[0].text == "new validation"
+    assert not release_file("test", folder).exists()
+
+
+def test_a_release_without_usable_splits_replaces_nothing(hub: Loopback, tmp_path: Path) -> None:
+    folder = tmp_path / "release"
+    assert fetch(tmp_path, hub.url).returncode == 0
+    (folder / "REVISION").write_text("main")
+    Hub.files = dict.fromkeys(Hub.files, b"damaged")
+    assert "no split of SungJoo/Cradle-Dialogue at" in fetch(tmp_path, hub.url).stderr
+    assert read_release(release_file("test", folder)).turns[0].text == "test"
+    assert pinned_revision(folder) == "main"
 
 
 def test_a_missing_split_is_not_an_unfetched_release(
