@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -11,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from cradle_lib import labels
+from cradle_lib import labels, paths
 from cradle_lib.detection import Answer, Outcome, read_journal
 from cradle_lib.detection.baselines.always_none import AlwaysNone
 from cradle_lib.errors import CradleError
@@ -189,6 +191,18 @@ def test_data_check_compares_other_corpora_with_the_paper_only_on_request(own: P
     asked = invoke("data", "check", own, "--paper")
     assert asked.exit_code == 1
     assert "dialogues differs by -597." in asked.stdout
+
+
+def test_data_check_counts_dialogues_of_the_release_without_a_label(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RELEASE", tmp_path)
+    rows = [(0, "alert_past"), (0, "none"), *((n, "none") for n in range(6)), (6, "alert_past")]
+    lines = [f"{turn},User: Hello.,{labels}" for turn, labels in rows]
+    table = "\n".join(["turn_id,text,labels", *lines])
+    pd.read_csv(io.StringIO(table)).to_parquet(tmp_path / "test.parquet")
+    checked = invoke("data", "check", "hub")
+    assert "Dialogues by timing: early 1, late 1, no label 1." in checked.stdout
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,11 @@ def check(
     checks, quirks = corpora.check_counts(corpus), corpora.find_quirks(corpus)
     differing = [item for item in checks if not item.equal]
     paper = paper or not differing or corpus.name in ("surrogate-test", "hub-test")
-    meta = {column: dict(sorted(Counter(values).items())) for column, values in corpus.meta.items()}
+    # The timing of the release's dialogues is that of their first label: empty if they have none.
+    meta = {
+        column: dict(sorted(Counter(value or "no label" for value in values).items()))
+        for column, values in corpus.meta.items()
+    }
     if as_json:
         content = {
             "corpus": corpus.name,
