@@ -1,7 +1,9 @@
 """Bundles: zip archives of a run and its scores, for others to check.
 
-``*.jsonl`` are the unchanged journals, ``record.json`` is the run's record, ``scores.json``
-contains the scores with everything they depend on, and ``SHA256SUMS`` the checksums of these files.
+``*.jsonl`` are the journals, ``record.json`` is the run's record, ``scores.json`` contains the
+scores with everything they depend on, and ``SHA256SUMS`` the checksums of these files. Journals are
+unchanged, but without answers that the scores do not use, such as those about an earlier version of
+the corpus.
 None of them contains the dialogues, but raw answers may quote them.
 """
 
@@ -10,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Container, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +22,7 @@ from cradle_extras.bundle.archive import read_archive, write_archive
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.runs.journal import journal_files
-from cradle_lib.detection.runs.predictions import Predictions, load_predictions
+from cradle_lib.detection.runs.predictions import Predictions, asked_turns, load_predictions
 from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.scoring.conventions import LEVELS, Conventions
 from cradle_lib.scoring.evaluate import evaluate
@@ -40,10 +43,12 @@ def bundle(
     conventions: Conventions | None = None,
     draws: int = DRAWS,
     seed: int = 0,
+    report: Callable[[str], object] = warnings.warn,
 ) -> Predictions:
     """Writes a run and its scores, computed as by :func:`.evaluate`, to one archive.
 
-    If the journal does not exist, its shards are used.
+    If the journal does not exist, its shards are used. ``report`` is told how many answers are left
+    out.
 
     Raises:
         CradleError: If the run is not finished or does not fit the corpus, or the archive can't be
@@ -57,13 +62,27 @@ def bundle(
             "Finish it with `cradle infer` first."
         )
     scores = scored(run, conventions or Conventions(), draws, seed)
-    contents = {file.name: file.read_bytes() for file in files}
+    contents, asked, left_out = {}, asked_turns(run.corpus), 0
+    for file in files:
+        lines = file.read_bytes().split(b"\n")[:-1]  # An incomplete last line is no answer.
+        kept = [line for line in lines if _is_used(json.loads(line), asked)]
+        contents[file.name] = b"".join(line + b"\n" for line in kept)
+        left_out += len(lines) - len(kept)
+    if left_out:
+        report(
+            f"{left_out:,} answers are left out, because the scores do not use them: "
+            f"their dialogue is incomplete, or {corpus.name} does not have these turns now."
+        )
     contents[RECORD] = _json(run.record.model_dump())
     contents[SCORES] = _json(scores)
     sums = (f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in contents.items())
     contents[SUMS] = "".join(sums).encode()
     write_archive(contents, path)
     return run
+
+
+def _is_used(line: Mapping[str, Any], asked: Container[tuple[str, int]]) -> bool:
+    return "record" in line or (line["dialogue"], line["turn"]) in asked
 
 
 def load_bundle(path: Path, corpus: Corpus, *, partial: bool = False) -> Predictions:

@@ -43,7 +43,15 @@ def bundle(
     loaded = load_corpus(corpus, split)
     target = file if file is not None else Path(f"{journal.stem}.{loaded.name}.zip")
     conventions = opt.parse_conventions(convention)
-    run = write_bundle(journal, loaded, target, conventions=conventions, draws=draws, seed=seed)
+    run = write_bundle(
+        journal,
+        loaded,
+        target,
+        conventions=conventions,
+        draws=draws,
+        seed=seed,
+        report=err.print,
+    )
     size = target.stat().st_size
     if as_json:
         counts = {"dialogues": len(run.corpus), "turns": len(run.masks), "bytes": size}

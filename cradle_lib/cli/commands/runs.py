@@ -16,12 +16,13 @@ from cradle_lib.cli.commands.score import cleaned_note
 from cradle_lib.cli.console import command, err, out, print_json
 from cradle_lib.cli.money import journal_usage, show_usage
 from cradle_lib.cli.run_bar import RunBar
-from cradle_lib.corpus import load_corpus
+from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import OUTCOMES, Outcome, read_journal
 from cradle_lib.detection.models.engine import find_engine
 from cradle_lib.detection.protocol.parsing import needs_cleaning
 from cradle_lib.detection.runs.journal import joined_path, journal_files, read_record
 from cradle_lib.detection.runs.matching import run_path
+from cradle_lib.detection.runs.predictions import asked_turns
 from cradle_lib.detection.runs.run import run
 from cradle_lib.detection.runs.shards import join as join_shards
 from cradle_lib.errors import CradleError
@@ -78,7 +79,7 @@ def infer(
         except CradleError:
             bar.stop()
             if bar.started and journal.exists():
-                _show_outcomes(journal, err if as_json else out)
+                _show_outcomes(journal, loaded, err if as_json else out)
             raise
     report_run(settings, corpus, split, journal, sample=sample, shard=shard, as_json=as_json)
 
@@ -97,7 +98,8 @@ def report_run(
 
     The exit status is 1 if a question failed or no answer could be read.
     """
-    counts, cleaned = _show_outcomes(journal, err if as_json else out)
+    loaded = load_corpus(corpus, split)
+    counts, cleaned = _show_outcomes(journal, loaded, err if as_json else out)
     entry = settings.model
     if as_json:
         content = {
@@ -143,9 +145,13 @@ def join(
     out.print(f"{len(shards)} shards. Journal: {paths.shown(target)}")
 
 
-def _show_outcomes(journal: Path, to: Console) -> tuple[Counter[Outcome], int]:
-    """Prints and counts the outcomes of a journal, and how many answers needed cleaning."""
-    answers = read_journal(journal)[1]
+def _show_outcomes(journal: Path, corpus: Corpus, to: Console) -> tuple[Counter[Outcome], int]:
+    """Prints and counts the outcomes of a journal, and how many answers needed cleaning.
+
+    Answers about turns of an earlier version of the corpus are not counted.
+    """
+    asked = asked_turns(corpus)
+    answers = [p for p in read_journal(journal)[1] if (p.dialogue, p.turn) in asked]
     counts = Counter(prediction.outcome for prediction in answers)
     cleaned = sum(p.outcome is Outcome.OK and needs_cleaning(p.answer) for p in answers)
     to.print(f"Journal: {paths.shown(journal)}")

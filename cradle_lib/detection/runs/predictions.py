@@ -208,8 +208,7 @@ def load_predictions(
     run = aligned(joined_record(files, records, corpus), stored, corpus)
     run = replace(run, files=tuple(files))
     if not partial and len(run.corpus) < len(corpus):
-        asked = {(d.id, turn.turn_id) for d in corpus for turn in d.user_turns}
-        answered = len(asked & {(p.dialogue, p.turn) for p in stored})
+        answered = len(asked_turns(corpus) & {(p.dialogue, p.turn) for p in stored})
         raise JournalError(
             f"{_names(files)}: answers {answered} of {run.of_turns} user turns of {corpus.name}. "
             "Resume the run with `cradle infer`, or take the complete dialogues only: "
@@ -221,6 +220,11 @@ def load_predictions(
             "Resume the run with `cradle infer`."
         )
     return run
+
+
+def asked_turns(corpus: Corpus) -> set[tuple[str, int]]:
+    """Gives the dialogue's id and the ``turn_id`` of each user turn."""
+    return {(dialogue.id, turn.turn_id) for dialogue in corpus for turn in dialogue.user_turns}
 
 
 def aligned(record: Record, stored: Iterable[Prediction], corpus: Corpus) -> Predictions:

@@ -231,6 +231,26 @@ def test_an_unfinished_run_is_not_bundled(journal: Path, corpus: Corpus, tmp_pat
         bundle(journal, corpus, tmp_path / "run.zip")
 
 
+def test_a_run_resumed_over_another_version_of_its_corpus_is_verified(
+    journal: Path, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # The first dialogue is removed, so that the second one gets its name, d0000.
+    (tmp_path / "tiny.csv").write_text(
+        "turn_id,text,labels\n0,User: I hurt myself again.,none\n1,User: Hello once more.,none\n"
+    )
+    options = ["--corpus", "tiny.csv"]
+    resumed = invoke("infer", "--model", "keyword", *options, "--out", "runs")
+    assert "2 user turns: 2 ok" in resumed.stdout
+    stored = journal.read_bytes()
+    made = invoke("bundle", journal, *options, "--draws", "5", "--out", "run.zip")
+    # Turns 2 and 3 of the first dialogue, and those of the second one.
+    assert "4 answers are left out" in made.stderr
+    assert journal.read_bytes() == stored
+    checked = invoke("verify", "run.zip", *options)
+    assert (checked.exit_code, "2 questions derived" in checked.stdout) == (0, True)
+
+
 def test_the_commands_have_the_documented_exit_statuses(
     journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
