@@ -197,7 +197,8 @@ def _turn_id(cell: Any, dialogues: Sequence[Sequence[Turn]]) -> int:
 
 def _turn(row: int, turn_id: int, text: Any, cell: Any, above: Sequence[Turn]) -> Turn:
     if not isinstance(text, str):
-        raise CorpusError(f"text is {brief(text)}, expected text")
+        found = "empty" if text is None else f"of the type {type(text).__name__}"
+        raise CorpusError(f"text is {found}, expected text")
     match = _SPEAKER.fullmatch(text)
     speaker: Speaker
     if match:
@@ -210,14 +211,14 @@ def _turn(row: int, turn_id: int, text: Any, cell: Any, above: Sequence[Turn]) -
         )
     elif not above:
         raise CorpusError(
-            f"a dialogue starts with {brief(text)}, which names no speaker",
+            "a dialogue starts with a text that names no speaker",
             hint="The first row of a dialogue starts with 'User:' or 'Listener:'.",
         )
     else:
         speaker, words = above[-1].speaker, text
     tag = _TAG.search(words)
     if tag and any(n == labels.NONE or spellings.resembles(n) for n in spellings.split(tag[1])):
-        problem = f"the text ends with its labels: {brief(tag[0])}"
+        problem = "the text ends with its labels, after 'TAG:'"
         raise CorpusError(problem, hint="Remove them: a model would read them.")
     return Turn(row, turn_id, speaker, words.strip(), read_mask(cell), continues=match is None)
 
@@ -246,10 +247,10 @@ def _refuse_other_names(turns: Sequence[Turn]) -> None:
     utterances = [turn for turn in turns if not turn.continues]
     for one, next_one in pairwise(utterances):
         for turn in turns[one.turn_id + 1 : next_one.turn_id]:
-            if one.speaker == next_one.speaker and (name := _NAME.match(turn.text)):
+            if one.speaker == next_one.speaker and _NAME.match(turn.text):
                 raise CorpusError(
-                    f"found {brief(name[0])} between two utterances of the {one.speaker}, expected "
-                    "'User:' or 'Listener:'",
+                    f"found another name and a colon between two utterances of the {one.speaker}, "
+                    "expected 'User:' or 'Listener:'",
                     row=turn.row,
                     hint=_FIX_SPEAKER,
                 )

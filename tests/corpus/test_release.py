@@ -87,13 +87,14 @@ def test_the_fingerprint_depends_on_texts_labels_and_boundaries() -> None:
         (0, (3, "User: a", "none"), "row 0: turn_id is 3, expected 0"),
         (2, (4, "- sleep", "none"), "row 2: turn_id is 4, expected 2 or 0"),
         (2, (-1, "- sleep", "none"), "row 2: turn_id is -1"),
-        (2, (2, None, "none"), "row 2: text is None"),
+        (2, (2, None, "none"), "row 2: text is empty"),
+        (2, (2, ["a"], "none"), "row 2: text is of the type list"),
         (2, (2, "a", "confirm_SH_oning"), "row 2: unknown label .*confirm_SH_ongoing"),
         (2, (2, "a", 5), "row 2: labels is 5"),
         (2, (2, "Therapist: a", "none"), "row 2: found 'Therapist:', expected 'User:'"),
         (2, (2, "- sleep TAG: none", "none"), "row 2: the text ends with its labels"),
-        (4, (4, "Officer: a", "none"), "row 4: found 'Officer:' between two .* of the User"),
-        (6, (0, "no speaker", "none"), "row 6: a dialogue starts with 'no speaker'"),
+        (4, (4, "Officer: a", "none"), "row 4: found another name .* of the User"),
+        (6, (0, "no speaker", "none"), "row 6: a dialogue starts with a text that names no"),
     ],
 )
 def test_invalid_rows_are_refused(row: int, change: tuple[Any, Any, Any], expected: str) -> None:
