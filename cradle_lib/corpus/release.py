@@ -39,10 +39,17 @@ META: Final = ("scenario", "timing")
 ABOUT: Final = ("dialogue_id", *META)
 LONGEST_NAME: Final = 64
 _SPEAKER: Final = re.compile(r"\s*(User|Listener):[ \t]*(.*)", re.DOTALL)
-_COLON: Final = re.compile("[:\ufe55\uff1a]")
+# What may be a speaker's name: the start of a text up to a colon, markup, a dash or a line break.
+# The items of a list are the User's own words: `- user: my name there`.
+_START: Final = re.compile(
+    r"(?!\s*[-+\u2022\u2013\u2014]|\s*\*\s)"
+    r"[\W_]*(.{0,40}?\S)(?:\s*[:\ufe55\uff1a|\n\u2013\u2014]|[*~`>)}\]]+:?|\s-|-\s)"
+)
 # A label left at the end of a text, as in the prompt that the release was generated with.
 _TAG: Final = re.compile(r"\bTAG\s*:(.*)", re.DOTALL)
-_NAME: Final = re.compile(r"[^\W\d_][\w.'\u2019-]*(?: [\w.'\u2019-]+){0,2}\s?[:\uff1a]")
+_NAME: Final = re.compile(
+    r"[*_~`#|<>({\[]*[^\W\d_][\w.'\u2019-]*(?: [\w.'\u2019-]+){0,2}[*_~`|>)}\]]*\s?[:\uff1a]"
+)
 _FIX_SPEAKER: Final = "Correct the row, which would otherwise continue the turn above."
 _NUMBER: Final = re.compile(r"\s*(\d{1,9})(\.0+)?\s*")
 # Cells without a value, as programs write them.
@@ -228,18 +235,18 @@ def misspelt_speaker(text: str) -> str | None:
 
     Case, width, spaces and invisible characters are ignored: ``user:``, ``User :``, a full-width
     colon and a zero-width space all read as a speaker. Other usual names do too, such as
-    ``Therapist:``.
+    ``Therapist:``, and names in markup: ``**User:**``, ``[User]`` or ``User -``.
 
     Returns:
-        The start of the text up to the colon; ``None`` if it names no speaker, or spells one as
+        The start of the text with the name; ``None`` if it names no speaker, or spells one as
         exactly ``User:`` or ``Listener:``, perhaps after white space.
     """
-    colon = _COLON.search(text)
-    if colon is None or _SPEAKER.match(text):
+    start = _START.match(text)
+    if start is None or _SPEAKER.match(text):
         return None
-    name = unicodedata.normalize("NFKC", text[: colon.start()])
+    name = unicodedata.normalize("NFKC", start[1])
     letters = "".join(char for char in name if unicodedata.category(char)[0] not in "CMZ")
-    return text[: colon.end()].lstrip() if letters.casefold() in speakers.ROLES else None
+    return start[0].strip() if letters.strip("_").casefold() in speakers.ROLES else None
 
 
 def _refuse_other_names(turns: Sequence[Turn]) -> None:

@@ -150,6 +150,7 @@ CHECKED: list[tuple[Rows, str | None]] = [
     ([*GOOD[:2], (4, "User: c", "none")], "row 17: turn_id is 4, expected 2"),
     ([(0, "anybody there", "none"), *GOOD[1:]], "row 18: a dialogue starts with a text that"),
     ([GOOD[0], (1, None, "none"), GOOD[2]], "row 22: text is empty, expected text"),
+    ([GOOD[0], (1, "[Listener] b", "none"), GOOD[2]], "row 25: found '[Listener]', expected"),
     ([*GOOD[:2], LONG], None),
     ([*GOOD, (3, "Note: it rained", "none"), (4, "Listener: d", "none")], None),
 ]

@@ -94,6 +94,8 @@ def test_the_fingerprint_depends_on_texts_labels_and_boundaries() -> None:
         (2, (2, "Therapist: a", "none"), "row 2: found 'Therapist:', expected 'User:'"),
         (2, (2, "- sleep TAG: none", "none"), "row 2: the text ends with its labels"),
         (4, (4, "Officer: a", "none"), "row 4: found another name .* of the User"),
+        (4, (4, "**Officer:** a", "none"), "row 4: found another name .* of the User"),
+        (4, (4, "[Officer]: a", "none"), "row 4: found another name .* of the User"),
         (6, (0, "no speaker", "none"), "row 6: a dialogue starts with a text that names no"),
     ],
 )
@@ -106,7 +108,11 @@ def test_invalid_rows_are_refused(row: int, change: tuple[Any, Any, Any], expect
 
 @pytest.mark.parametrize(
     "start",
-    ["user:", "  LISTENER:", "User\uff1a", "\u200bUser:", "\u2067User\u2069:", "User\u00a0:"],
+    [
+        *("user:", "  LISTENER:", "User\uff1a", "\u200bUser:", "\u2067User\u2069:", "User\u00a0:"),
+        *("**Listener:**", "**Listener**:", "__Listener__:", "[Listener]", "<listener>", "(User):"),
+        *("<|user|>", "### Listener\n", "| Listener |", "Listener -", "Listener\u2014", "> AI:"),
+    ],
 )
 def test_a_misspelt_speaker_is_refused(tmp_path: Path, start: str) -> None:
     texts = ["User: Hm.", f"{start} I hurt myself.", "Listener: Thank you."]
@@ -125,6 +131,11 @@ def test_a_misspelt_speaker_is_refused(tmp_path: Path, start: str) -> None:
         ("User:\u200bHm.", True),
         ("Users: five of them", False),
         ("- user: my name there", False),
+        ("* client: my word for it", False),
+        ("\u2022 Listener - a name", False),
+        ("user-friendly, at least", False),
+        ("AI (the new one) said: no", False),
+        ("bot *sigh*", False),
         ("us", False),
     ],
 )
