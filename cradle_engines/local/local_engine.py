@@ -354,10 +354,8 @@ class LocalEngine(Engine):
 
 def shared_length(one: Sequence[int], other: Sequence[int]) -> int:
     """Gives the length of the common prefix of two sequences of ids."""
-    for index, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return index
-    return min(len(one), len(other))
+    differences = (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(differences, min(len(one), len(other)))
 
 
 def wait_passively() -> None:

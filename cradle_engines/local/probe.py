@@ -77,6 +77,10 @@ class Probe(LocalEngine, Sequential):
         self._read: list[int] = []
         self._cache: Any = None
 
+    def prepare(self) -> None:
+        """Loads the weights and trains the classifier."""
+        _ = self._fitted
+
     def reply(self, prompt: Prompt) -> Answer:
         """Classifies the current turn by the model's state at the end of the prompt."""
         mean, spread, linear = self._fitted

@@ -20,6 +20,10 @@ class Reference(LocalEngine, Sequential):
         "answer_after", "from_checkpoint",
     })  # fmt: skip
 
+    def prepare(self) -> None:
+        """Loads the weights."""
+        _ = self._local
+
     def reply(self, prompt: Prompt) -> Answer:
         """Generates one answer, without a cache of earlier prompts.
 

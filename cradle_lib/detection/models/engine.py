@@ -281,6 +281,13 @@ class Engine(ABC):
 class Sequential(Engine):
     """An engine that asks one question after the other."""
 
+    def prepare(self) -> None:
+        """Does one-time work, such as loading weights, which does not count as time of an answer.
+
+        Called before each question, so that a finished run needs none of it; exceptions as for
+        :meth:`reply`.
+        """
+
     @abstractmethod
     def reply(self, prompt: Prompt) -> Answer:
         """Answers one prompt.
@@ -296,6 +303,8 @@ class Sequential(Engine):
             while (prompt := session.prompt) is not None:
                 started = time.perf_counter()
                 try:
+                    self.prepare()
+                    started = time.perf_counter()
                     answer = self.reply(prompt)
                     if not isinstance(answer, Answer):
                         raise TypeError(f"reply gave {type(answer).__name__}, expected an Answer")

@@ -304,7 +304,7 @@ def run_usage(corpus: Corpus, runs: Sequence[str | Predictions]) -> pd.DataFrame
           answer has a count, as for baselines.
         - ``cached``, ``written`` (float): shares of the prompts' tokens, 0 to 1, that were read
           from a cache and written to one; NaN as above.
-        - ``seconds`` (float): mean seconds per answer.
+        - ``seconds`` (float): median seconds per answer.
         - ``cost`` (float): dollars that the run cost at the prices in the registry; NaN without
           prices.
 
@@ -330,7 +330,7 @@ def run_usage(corpus: Corpus, runs: Sequence[str | Predictions]) -> pd.DataFrame
             "system": entry.name if entry and isinstance(run, str) else record.name,
             "answers": len(answers),
             "silent": len(answers) - counted,
-            "seconds": np.mean([answer.seconds for answer in answers]),
+            "seconds": np.median([answer.seconds for answer in answers]),
         }
         if counted:
             row["prompt_tokens"], row["output_tokens"] = usage.prompt, usage.output

@@ -95,7 +95,7 @@ def test_the_cost_of_a_run_follows_from_its_tokens(corpus: Corpus) -> None:
     answers = [Answer("none", **tokens, seconds=seconds) for seconds in (0.5, 1.5)]
     write("claude-4.5-sonnet", corpus, [*answers, Answer("", seconds=4)])
     [run] = run_usage(corpus, ["keyword", "claude-4.5-sonnet"]).to_dict("records")
-    assert (run["answers"], run["silent"], run["seconds"]) == (3, 1, 2)
+    assert (run["answers"], run["silent"], run["seconds"]) == (3, 1, 1.5)
     assert (run["prompt_tokens"], run["output_tokens"]) == (2000, 20)
     # Of 1000 tokens, 600 are cached, 300 written and 100 fresh.
     assert (run["cached"], run["written"]) == pytest.approx((0.6, 0.3))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 
+from cradle_engines.local import local_engine, probe
 from cradle_engines.local.local_engine import Local, load_local
 from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.corpus.release import write_release
 from cradle_lib.detection import Model, Outcome, load_predictions, read_journal
+from cradle_lib.detection.baselines.tfidf import fit_labels
+from cradle_lib.detection.models import engine as engine_module
 from cradle_lib.detection.models.engine import Options
 from cradle_lib.detection.protocol.session import Answer, Session
 from cradle_lib.detection.runs.run import run
@@ -108,6 +113,29 @@ def test_the_probe_equals_scikit_learn_on_hidden_states_of_whole_prompts(
     assert f"train:{train.fingerprint}" in str(predictions.record.revision)
     # A cache that can't be reused is reported.
     assert any("can't be reused for another prompt" in each for each in notices) is not cached
+
+
+@pytest.mark.parametrize("engine", ["probe", "reference"])
+def test_loading_and_training_do_not_count_as_time_of_an_answer(
+    splits: tuple[Corpus, Corpus], tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours = [0]
+
+    def slow(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **more: Any) -> Any:
+            hours[0] += 1
+            return function(*args, **more)
+
+        return call
+
+    monkeypatch.setattr(local_engine, "load_local", slow(load_local))
+    monkeypatch.setattr(probe, "fit_labels", slow(fit_labels))
+    clock = SimpleNamespace(perf_counter=lambda: 3600.0 * hours[0])
+    monkeypatch.setattr(engine_module, "time", clock)
+    model = probe_of(make_random(tmp_path / "model", "llama"))
+    path = run(model.model_copy(update={"engine": engine}), splits[0], out=tmp_path)
+    assert hours == [2 if engine == "probe" else 1]
+    assert {answer.seconds for answer in read_journal(path)[1]} == {0}
 
 
 def test_without_a_train_split_no_weights_are_loaded(tmp_path: Path) -> None:
