@@ -9,10 +9,10 @@
   const shown = { alarms: rounded, hours: rounded, missed: rounded, precision: value => (Number.isNaN(value) ? "–" : percent(value)) };
 
   function compute() {
-    const [threshold, found, wrong] = systems[input("system").value][input("threshold").value];
+    const [threshold, found, early, wrong] = systems[input("system").value][input("threshold").value];
     const [conversations, share, minutes] = ["conversations", "share", "minutes"].map(valueOf);
     const right = conversations * share * found;
-    const alarms = right + conversations * (1 - share) * wrong;
+    const alarms = right + conversations * (share * early + (1 - share) * wrong);
     const results = { alarms, hours: (alarms * minutes) / 60, missed: conversations * share * (1 - found), precision: alarms ? right / alarms : NaN };
     for (const [name, value] of Object.entries(results)) {
       const field = form.querySelector(`[data-result=${name}]`);

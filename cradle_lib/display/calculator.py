@@ -21,7 +21,7 @@ from cradle_lib.display.notice import Notice, lacks
 from cradle_lib.published import published_table
 
 _HERE: Final = Path(__file__).parent
-_COLUMNS: Final = ["system", "threshold", "found", "false"]
+_COLUMNS: Final = ["system", "threshold", "found", "early", "false"]
 _TITLES: Final = {
     "conversations": "Conversations a day",
     "share": "Share with a disclosure",

@@ -15,12 +15,12 @@ from cradle_lib.scoring import daily_alarms
 
 RATES = pd.DataFrame(
     [
-        ("Own & only", np.nan, 0.9, 0.08),
-        ("With <thresholds>", np.nan, 0.8, 0.05),
-        ("With <thresholds>", 0.75, 0.5, 0.0),
-        ("With <thresholds>", 0.01, 1.0, 1.0),
+        ("Own & only", np.nan, 0.9, 0.0, 0.08),
+        ("With <thresholds>", np.nan, 0.8, 0.3, 0.05),
+        ("With <thresholds>", 0.75, 0.5, 0.0, 0.0),
+        ("With <thresholds>", 0.01, 1.0, 0.9, 1.0),
     ],
-    columns=["system", "threshold", "found", "false"],
+    columns=["system", "threshold", "found", "early", "false"],
 )
 
 START = {"conversations": 1_000, "share": 0.01, "minutes": 5}
@@ -64,7 +64,7 @@ def test_ten_settings_give_the_numbers_of_the_library(browser: Browser, address:
         seen = page.locator("[data-result]").evaluate_all(
             "all => all.map(e => [e.dataset.result, Number(e.dataset.value)])"
         )
-        expected = daily_alarms(rates["found"], rates["false"], **chosen)
+        expected = daily_alarms(*rates[["found", "early", "false"]], **chosen)
         assert dict(seen) == pytest.approx(vars(expected))
     page.fill("[name=share]", "9")
     assert page.locator("[name=share] + output").inner_text() == "73.3 % (the paper's test split)"

@@ -262,13 +262,17 @@ def reliability(runs: Sequence[Predictions], *, draws: int = DRAWS, seed: Seed =
     return _joined(parts, runs, columns, draws=draws, seed=seed)
 
 
-def turn_probabilities(run: Predictions) -> tuple[Floats, NDArray[np.int64]] | None:
-    """Gives the probability of any label on each turn with stored choices, and its dialogue.
+def turn_probabilities(run: Predictions) -> Floats | None:
+    """Gives the probability of any label on each user turn; ``None`` without stored choices.
 
-    Shapes (T,) and (T,); ``None`` for a run without stored choices.
+    Minus infinity on single turns without stored choices.
     """
-    found = next(_scored_turns([run], {"any": STAGES["any"]}), None)
-    return None if found is None else (found.values, found.dialogue_of)
+    kept, by_slot = _slots_of(run)
+    if not kept:
+        return None
+    found = np.full(len(run.masks), -np.inf)
+    found[kept] = probability(by_slot, STAGES["any"])
+    return found
 
 
 def _scored_turns(runs: Sequence[Predictions], scopes: Mapping[str, int]) -> Iterator[_ScoredTurns]:
