@@ -10,10 +10,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
+import cradle_lib.scoring
 from cradle_lib.annotation import write_annotations
+from cradle_lib.corpus import Corpus
+from cradle_lib.detection import Predictions
 from cradle_lib.display.table import Table
 from cradle_lib.display.theme import Picture
 from cradle_lib.labels import LABELS
+from cradle_lib.scoring.analyses.explorer_data import explorer_data
 
 from ..annotation.hand_study import hand_study
 from .test_notebooks import show
@@ -134,3 +138,26 @@ def test_the_alternative_text_of_confusion_has_its_counts(page: Page) -> None:
     assert "Of 3 labels of A, B gave 2 on the same turn, nothing for 1 and another for 0" in one.alt
     assert "Of 2 labels of C, D gave 0 on the same turn, nothing for 1 and another for 1" in two.alt
     assert len(often.rows) == 1 + 3
+
+
+@pytest.mark.parametrize(
+    ("explorer", "own", "linked"),
+    [("surrogate", False, True), ("hub", False, False), ("surrogate", True, False)],
+)
+def test_only_annotators_of_the_explorer_are_linked(
+    page: Page, explorer: str, own: bool, linked: bool
+) -> None:
+    found = page("agreement") if own else show("agreement", {"draws": 0, "explorer": explorer})
+    text = "".join(item._repr_html_() for item in found)
+    assert ("explore.html#v=annotators" in text) == linked
+    assert ("gold labels are those of its plans" in text) != own
+
+
+@pytest.mark.parametrize("some", [True, False])
+def test_the_explorer_explains_a_switch_only_if_there_is_one(
+    some: bool, corpus: Corpus, runs: list[Predictions], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = explorer_data(corpus, runs[:1]) if some else None
+    monkeypatch.setattr(cradle_lib.scoring, "annotators_data", lambda *_, **__: people)
+    text = "".join(map(repr, show("explore", {}, corpus, runs)))
+    assert ("Show: Annotators" in text) == some
