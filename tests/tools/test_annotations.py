@@ -85,6 +85,13 @@ def test_experts_of_the_other_team_decide_where_the_annotators_differ() -> None:
         first.setdefault(dialogue, []).append(labels)
         teams[dialogue] = TEAMS[who]
     differing = {dialogue for dialogue, (one, other) in first.items() if one != other}
+    turns = sum(
+        one.get(turn) != other.get(turn)
+        for one, other in first.values()
+        for turn in one.keys() | other.keys()
+    )
+    # The README gives these numbers.
+    assert (len(differing), turns) == (11, 14)
     experts = annotated("adjudicator")
     assert {dialogue for _, dialogue in experts} == differing
     assert all(TEAMS[who] != teams[dialogue] for who, dialogue in experts)
