@@ -272,3 +272,11 @@ def test_the_first_page_counts_the_models_of_the_paper(
     shown = show_page("home", {"draws": 20}, corpus, made)
     text = " ".join(item.message for item in shown if isinstance(item, Notice))
     assert "2 of the paper's models were run" in text
+
+
+def test_a_sum_over_probes_counts_each_text_once() -> None:
+    last = pd.read_csv(paths.DATA / "probes" / "probes.csv").groupby("dialogue_id").tail(1)
+    [table] = [t for t in show_page("probes", {"models": ["keyword"]}) if isinstance(t, Table)]
+    texts = table.frame.set_index("kind")["texts"]
+    for name, kind in {"All disclosures": "disclosure", "All hard negatives": "hard"}.items():
+        assert texts[name] == last.loc[last["kind"].str.contains(kind), "text"].nunique()
