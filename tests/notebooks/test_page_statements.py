@@ -171,6 +171,15 @@ def test_added_runs_change_no_verdict_of_the_default_set(
             ]
         )
         headlines.append(shown[-1].message)
+        # Gaps and detectable differences that are compared have the same two decimals.
+        [gaps] = [table for table in tables if table.caption.startswith("The paper's gaps")]
+        one, other = (
+            published_table()[f"result.turn.micro_f1.{name}"].value
+            for name in ("gpt-oss-120b", "qwen3-32b")
+        )
+        assert str(gaps.rows[0][1]) == f"{one - other:+.2f}"
+        [least] = [table for table in tables if table.caption.startswith("Detectable")]
+        assert all(re.fullmatch(r"\d+\.\d\d", str(row[-1])) for row in least.rows)
         # Any two systems, from both sides.
         chosen = [table for table in tables if "from the chosen system" in table.caption]
         both = {
@@ -183,6 +192,7 @@ def test_added_runs_change_no_verdict_of_the_default_set(
     assert len(verdicts[0]) == 3
     assert verdicts[0] == verdicts[1] == verdicts[2]
     assert "keyword has the highest micro F1" in headlines[0]
+    assert "At turn level, 0 of 1 systems are significantly better than tfidf" in headlines[0]
     assert "is not distinguishable from" in headlines[1]
     assert "best has the highest micro F1 at turn level" in headlines[2]
 
@@ -208,6 +218,7 @@ def test_the_home_page_has_facts_about_the_paper(
     # A test at the 5 % level with 80 % power: 1.96 + 0.84 standard errors.
     ends = " to ".join(dict.fromkeys(f"{280.16 * error:.1f}" for error in sorted(errors)))
     assert f"only if it is at least {ends} points" in power
+    assert "before correction for multiple tests" in power
     page = (paths.BOOK / "departures.md").read_text("utf-8")
     rows = sum(line.startswith("| ") for line in page.splitlines()) - 2
     entries = re.findall(r"^\d+\. ", page, flags=re.MULTILINE)
