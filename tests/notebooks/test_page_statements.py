@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -259,6 +260,28 @@ def test_labels_with_unusable_answers_are_not_confused(
     ) in headline
     [picture] = [item for item in shown if isinstance(item, Picture) and "Heat map" in item.alt]
     assert f"{golds[1]:,} with an unusable answer, 0 different" in picture.alt
+
+
+def test_only_bars_that_are_cut_end_in_an_arrow(
+    systems: list[Predictions], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures: list[tuple[Any, ...]] = []
+    original = cradle_lib.show_figure
+
+    def show_figure(*args: Any, **more: Any) -> Any:
+        figures.append(args)
+        return original(*args, **more)
+
+    monkeypatch.setattr(cradle_lib, "show_figure", show_figure, raising=False)
+    everything = replace(systems[2], masks=np.full_like(corpus.gold, 0xFFFF))
+    runs = [systems[2], renamed(everything, "All labels"), systems[0]]
+    show_page("errors", {}, corpus, runs)
+    draw, data = figures[0]
+    axes = draw(data)
+    assert [*data["system"]] == ["Half", "All labels"]
+    [arrow] = [line for line in axes.lines if line.get_marker() == ">"]
+    assert [*arrow.get_ydata()] == [1]
+    assert axes.get_xlim()[1] < data.iloc[1, 1:].sum()
 
 
 def test_the_first_page_counts_the_models_of_the_paper(
