@@ -43,7 +43,8 @@ def subgroups(
         predictions: The run's answers for every user turn of its corpus.
         by: ``timing`` or ``scenario`` (if the corpus has it), ``length`` (split at the tertiles of
             the number of user turns), ``position`` (the number of the user turn; neighbours are
-            merged until each part has at least 20 gold labels) or ``stage``.
+            merged until each part has at least 20 gold labels; a single part may have fewer) or
+            ``stage``.
         draws: Bootstrap draws of dialogues; 0 for no intervals.
         seed: Seed of the draws.
 
