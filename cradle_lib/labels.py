@@ -55,6 +55,7 @@ CONFIRM_MASK: Final = _matching("confirm_", "")
 ONGOING_MASK: Final = _matching("", "_ongoing")
 PAST_MASK: Final = _matching("", "_past")
 
+_KNOWN: Final = f"Labels are: {', '.join(LABELS)}; or `{NONE}` alone."
 _LOWER: Final = {label.lower(): label for label in LABELS}
 _SEPARATORS: Final = re.compile(r"[;,|]")
 
@@ -89,9 +90,7 @@ def find(name: str) -> str:
     found = _LOWER.get(name.lower())
     if found is None:
         near = get_close_matches(name[:60].lower(), list(_LOWER), n=1, cutoff=0.6)
-        advice = (
-            f"Did you mean {_LOWER[near[0]]!r}?" if near else f"Labels are: {', '.join(LABELS)}."
-        )
+        advice = f"Did you mean {_LOWER[near[0]]!r}?" if near else _KNOWN
         raise CorpusError(f"unknown label {name[:60]!r}. {advice}")
     return found
 
@@ -123,11 +122,12 @@ def parse(text: str) -> int:
     empty text for a turn without labels.
 
     Raises:
-        CorpusError: If a part is not a label.
+        CorpusError: If a part is not a label, or is ``none`` beside a label.
     """
     # Strip the brackets and quotes of a JSON or Python list.
     names = [name.strip(" \t'\"") for name in _SEPARATORS.split(text.strip(" \t[]"))]
-    return mask_of(name for name in names if name and name.lower() not in (NONE, "null", "nan"))
+    given = [name for name in names if name.lower() not in ("", "null", "nan")]
+    return mask_of(given) if {*map(str.lower, given)} != {NONE} else 0
 
 
 def format_prediction(mask: int, *, usable: bool) -> str:

@@ -70,9 +70,11 @@ def test_cells_without_a_label(cell: str) -> None:
         ("alert-past", "alert_past"),
         ("confirm_SH_past; confirm_SHX_past", "confirm_SH"),
         ("[1, 2]", "unknown label '1'"),
+        ("none; alert_past", "unknown label 'none'.*`none` alone"),
+        ("['alert_past', 'None']", "unknown label 'None'"),
     ],
 )
-def test_a_typo_is_an_error_that_suggests_the_nearest_label(cell: str, hint: str) -> None:
+def test_a_wrong_cell_is_an_error_that_says_what_is_wrong(cell: str, hint: str) -> None:
     with pytest.raises(CorpusError, match=hint):
         labels.parse(cell)
 

@@ -39,7 +39,8 @@ WRITTEN_OUT: Final = re.compile(
     re.IGNORECASE,
 )
 _STATES: Final = {"ongoing": ("ongoing", "o"), "past": ("past", "p")}
-_WORD: Final = re.compile(r"[^\W_]+")
+# A sign other than punctuation counts as a word: it may doubt or deny a label, as in `SH_past?`.
+_WORD: Final = re.compile(r"""[^\W_]+|[^\w\s:./()[\]'"&\u2010-\u2015-]""")
 _CAMEL_CASE: Final = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
@@ -71,7 +72,7 @@ _CORES: Final = [
 
 
 def spelled(name: str) -> str | None:
-    """Finds the label that is meant, ignoring case, signs and the order of words.
+    """Finds the label that is meant, ignoring case, punctuation and the order of words.
 
     ``confirm`` may be missing, and ``o`` and ``p`` may be written for the temporal states.
 
@@ -82,8 +83,8 @@ def spelled(name: str) -> str | None:
 
 
 def bit(name: str) -> int | None:
-    """Gives the bit of the label that is meant; ``None`` if there is none."""
-    label = spelled(name)
+    """Gives the bit of the label in a column's name, perhaps a question; ``None`` if none is."""
+    label = spelled(name.rstrip(" ?"))
     return None if label is None else labels.BITS[label]
 
 
@@ -98,7 +99,7 @@ def split(text: str) -> list[str]:
 
     In a list that NumPy printed, there is only a space between quotes.
     """
-    names = re.split(r"[;,|\n]|(?<=')\s+(?=')", text.strip(" \t[]"))
+    names = re.split(r"[;,|\n]|(?<=')\s+(?=')", text.strip(" \t[]{}"))
     return [name.strip(" \t'\"") for name in names]
 
 
@@ -107,7 +108,7 @@ def parse(text: str) -> int:
     """Reads a cell with labels in any spelling; ``none`` and ``no crisis`` are no label.
 
     Raises:
-        CorpusError: If a part is not a label.
+        CorpusError: If a part is not a label, or is ``none`` beside a label.
     """
-    names = [name for name in split(text) if _words(name) != {"no", "crisis"}]
+    names = [labels.NONE if _words(name) == {"no", "crisis"} else name for name in split(text)]
     return labels.parse("; ".join(spelled(name) or name for name in names))

@@ -37,7 +37,7 @@ def labels(content: str, folder: Path, **options: Any) -> list[str]:
     ("content", "expected"),
     [
         (table("Label", '"Alert: ongoing; self-harm (past)"'), "alert_ongoing; confirm_SH_past"),
-        (table("alert_past,SH past,DV_o", "1,0,x", ",,"), "alert_past; confirm_DV_ongoing"),
+        (table("alert_past,SH past?,DV_o", "1,0,x", ",,"), "alert_past; confirm_DV_ongoing"),
         (table("alert_past,labels_count", "yes,1", "no,0"), "alert_past"),
         (table(",".join(LABELS), "True" + ",False" * 15, "False" + ",0" * 15), "alert_ongoing"),
         (chat(labels=["alert_past", "SH_p"]), "alert_past; confirm_SH_past"),

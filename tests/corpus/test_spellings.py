@@ -21,14 +21,18 @@ from cradle_lib.labels import LABELS, format_mask
         ("rape_past | sexualharassment_ongoing", "confirm_SHA_ongoing; confirm_RA_past"),
         ("['Alert past', 'domestic violence, past']", None),
         ("['alert_past' 'SH_past']", "alert_past; confirm_SH_past"),
+        ("{alert_past,'SH\u2013past'}", "alert_past; confirm_SH_past"),
         ("no_crisis", "none"),
         ("None", "none"),
-        # Incomplete, negated or unknown labels are never guessed.
+        # Incomplete, doubted, negated or unknown labels are never guessed.
         ("confirm_SH", None),
         ("SI past", None),
         ("no self-harm past", None),
         ("alert_ongoing; joy", None),
         ("alert_ongoing_past", None),
+        *((cell, None) for cell in ("SH_past?", "SH_past\uff1f", "SH_past*", "alert_past; ?")),
+        *((cell, None) for cell in ("~SH_past", "!SH_past", "\u00acSH_past")),
+        *((cell, None) for cell in ("none; SH_past", "SH_past, None", "no crisis; SH_past")),
     ],
 )
 def test_spellings_are_read_or_refused(cell: str, expected: str | None) -> None:
