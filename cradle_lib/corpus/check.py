@@ -14,9 +14,9 @@ from typing import Final
 
 from cradle_lib import labels
 from cradle_lib.corpus.dialogue import Corpus, Turn
-from cradle_lib.corpus.speakers import NAMED
 from cradle_lib.corpus.spellings import WRITTEN_OUT
 from cradle_lib.corpus.statistics import corpus_statistics
+from cradle_lib.corpus.transcripts import NAMED
 from cradle_lib.published import published_label_counts, published_table
 
 # UTF-8 read as Windows-1252, and characters that a decoder could not read.

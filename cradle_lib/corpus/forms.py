@@ -22,7 +22,7 @@ from cradle_lib.corpus import transcripts
 from cradle_lib.corpus.columns import ABOUT, TEXT_NAMES, USUAL
 from cradle_lib.corpus.encodings import decode
 from cradle_lib.corpus.release import id_of
-from cradle_lib.corpus.speakers import NAMED, key
+from cradle_lib.corpus.speakers import key
 from cradle_lib.corpus.tables import (
     Columns,
     allow_long_fields,
@@ -150,12 +150,12 @@ def _read_lines(text: str, *, single: bool) -> Source | None:
         notes: Counter[str] = Counter()
         messages = transcripts.read_export(text, notes)
         return Source(EXPORT, messages, [0] * len(messages), notes=notes)
-    if NAMED.match(text):
+    if transcripts.NAMED.match(text):
         lines = pd.DataFrame({"text": transcripts.lines_of(text)}, dtype=object)
         blank = lines["text"].str.strip() == ""
         return Source(TRANSCRIPT, lines[~blank], blank.cumsum()[~blank].tolist())
     first, *others = [line for line in transcripts.lines_of(text) if line.strip()]
-    named = sum(NAMED.match(line) is not None for line in others)
+    named = sum(transcripts.NAMED.match(line) is not None for line in others)
     if 2 * named > len(others) and not any(mark in first for mark in SEPARATORS):
         hint = "Delete it, or write the name of its speaker and a colon before it."
         raise CorpusError("a transcript's first line names no speaker", row=0, hint=hint)

@@ -21,15 +21,20 @@ from cradle_lib.corpus.dialogue import valid_unicode
 from cradle_lib.corpus.order import TURN_NAMES, order_messages
 from cradle_lib.corpus.release import is_given, whole_number
 from cradle_lib.corpus.roles import find_roles
-from cradle_lib.corpus.speakers import NAMED, ROLES, key
+from cradle_lib.corpus.speakers import ROLES, key
 from cradle_lib.corpus.tables import brief
-from cradle_lib.corpus.transcripts import lines_of
+from cradle_lib.corpus.transcripts import NAMED, lines_of
 from cradle_lib.errors import CorpusError
 
 #: What to do about a cell that can't be used.
 FIX_CELL: Final = (
     "Correct it, or choose another column with --text or --labels; --no-labels leaves labels out."
 )
+_FIX_LINE: Final = "If it is text, put a dash before it: `- Note: ...`."
+_FIX_TIME: Final = "Write it before the name: `[00:05] Client: ...`."
+# A name and a text that a time such as `[00:05 - 00:09]` was split into.
+_HOUR: Final = r"[\s\[(]\d{1,2}$"
+_MINUTES: Final = r"^\d\d\b"
 _FIX_NUMBER: Final = (
     "A row is missing, doubled or out of order. A dialogue starts with turn 0 or 1. If the newest "
     "messages are first, add a column with the dialogue's id."
@@ -243,10 +248,14 @@ def _read_speakers(
         rows = rows.assign(speaker=[" ".join(valid_unicode(str(cell)).split()) for cell in cells])
     else:
         named = rows["text"].str.extract(NAMED)
-        _refuse_forgotten(rows, named[0], options)
-        named = named.where(named[0].map(options.is_name))
-        names = named[0].groupby(rows["dialogue"]).ffill().fillna("").str.strip()
-        rows = rows.assign(text=named[1].fillna(rows["text"]).str.strip(), speaker=names)
+        _refuse_forgotten(rows, named["name"], options)
+        named = named.where(named["name"].map(options.is_name))
+        within = named["name"].str.contains(_HOUR) & named["text"].str.contains(_MINUTES)
+        refuse_row(rows, within, "a time follows the name", f"{_FIX_TIME} {_FIX_LINE}")
+        if times := int(named[["before", "after"]].notna().any(axis=1).sum()):
+            source.notes["times beside names, left out"] += times
+        names = named["name"].groupby(rows["dialogue"]).ffill().fillna("").str.strip()
+        rows = rows.assign(text=named["text"].fillna(rows["text"]).str.strip(), speaker=names)
         if source.form == forms.TRANSCRIPT:
             hint = "A blank line ends a dialogue. If the file is one dialogue: --dialogue file."
         else:
@@ -269,7 +278,7 @@ def _refuse_forgotten(rows: pd.DataFrame, starts: pd.Series, options: Options) -
     shown = ", ".join(f"{name} ({number:,})" for name, number in counts.most_common(8))
     hint = (
         "Name all speakers: --user NAME, --listener NAME or --leave-out NAME; each may be given "
-        "several times. If it is text, put a dash before it: `- Note: ...`."
+        f"several times. {_FIX_LINE}"
     )
     refuse_row(rows, forgotten, f"lines start like those of other speakers: {shown}", hint)
 
@@ -293,14 +302,14 @@ def _handle_repeats(
         return repeats.longest_dialogues(rows)
     if not speaker:
         lines = rows.assign(text=rows["text"].map(lines_of)).explode("text", ignore_index=True)
-        _refuse_forgotten(lines, lines["text"].str.extract(NAMED)[0], options)
+        _refuse_forgotten(lines, lines["text"].str.extract(NAMED)["name"], options)
 
     def split(name: str, text: str) -> list[tuple[str, str]]:
         parts = [(name, "")]
         for line in lines_of(text):
             named = NAMED.match(line)
             if named and options.is_name(named[1]) and (not speaker or key(named[1]) in ROLES):
-                parts.append((named[1].strip(), named[2].strip()))
+                parts.append((named["name"].strip(), named["text"].strip()))
             else:
                 parts[-1] = parts[-1][0], f"{parts[-1][1]}\n{line}".strip()
         return parts[1:] if len(parts) > 1 and not parts[0][1] else parts

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pandas as pd
 
-from cradle_lib.corpus.speakers import NAMED, ROLES, key
-from cradle_lib.corpus.transcripts import lines_of
+from cradle_lib.corpus.speakers import ROLES, key
+from cradle_lib.corpus.transcripts import NAMED, lines_of
 from cradle_lib.errors import CorpusError
 
 # The share of dialogues that are the beginning of another, or of texts with several turns, and of
@@ -128,7 +128,7 @@ def _pairs(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
 
 def _has_several_turns(text: str) -> bool:
     named = filter(None, map(NAMED.match, lines_of(text)))
-    return len({ROLES.get(key(name[1])) for name in named} - {None}) > 1
+    return len({ROLES.get(key(name["name"])) for name in named} - {None}) > 1
 
 
 def _repeats(one: str, other: str) -> bool:

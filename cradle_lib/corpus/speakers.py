@@ -1,4 +1,4 @@
-"""Usual names of speakers, and texts that start with one: ``Name: text``."""
+"""Usual names of speakers, and their spelling."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ _USUAL: Final = {
 }
 #: Usual names, as :func:`key` spells them, with the role that they have.
 ROLES: Final = {name: role for role, spaced in _USUAL.items() for name in spaced.split()}
-#: ``Name: text``: a line of a transcript, or the text of a table without a column for the speaker.
-NAMED: Final = re.compile(r"\A\s*([^\W\d_][^:\uff1a\n]{0,39})[:\uff1a](?!//)(.*)", re.DOTALL)
 
 
 def names(spaced: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Reads transcripts and exports of messengers, line by line."""
+"""Recognises lines ``Name: text``, and reads exports of messengers line by line."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from typing import Final
 
 import pandas as pd
 
+_CLOCK: Final = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?"
+_IN_BRACKETS: Final = rf"\s*[\[(]{_CLOCK}[\])]"
+#: ``Name: text``: a line of a transcript, or the text of a table without a column for the speaker.
+#: There may be a time before or after the colon: ``Name [00:05]: text``, ``Name: [00:05] text``.
+NAMED: Final = re.compile(
+    rf"\A\s*(?P<name>[^\W\d_][^:\uff1a\n]{{0,39}}?)(?P<before>{_IN_BRACKETS}|\s+{_CLOCK})?\s*"
+    rf"[:\uff1a](?!//)(?P<after>{_IN_BRACKETS})?(?P<text>.*)",
+    re.DOTALL,
+)
 # Marks of direction, which messengers put around names and in front of their own notes.
 _MARKS: Final = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _DATE: Final = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"

@@ -131,6 +131,12 @@ CONVERTED: dict[str, tuple[str | bytes, dict[str, Any]]] = {
     "transcript.txt": (transcript(), {}),
     "transcript-wide.txt": (transcript(colon="\uff1a"), {}),
     "transcript-names.txt": (transcript("Anna M.", "Dr. B"), {"user": ["Anna M."]}),
+    **{
+        f"transcript-times-{number}.txt": (transcript(colon=colon), {})
+        for number, colon in enumerate(
+            (" [00:05]: ", " (0:00:05.2): ", " 00:05:10 : ", ": [00:05] ", ":(00:05)")
+        )
+    },
 }
 
 
@@ -150,6 +156,8 @@ def test_a_usual_form_is_converted(name: str, tmp_path: Path) -> None:
     assert written.fingerprint == found.corpus.fingerprint
     assert not written.gold.any()
     assert found.understood["turns of the User"].startswith("3 by ")
+    left = "times beside names, left out: 5" if "-times-" in name else "nothing"
+    assert found.understood["left out or joined"] == left or "tool" in name
 
 
 def test_parquet_files_are_converted(tmp_path: Path) -> None:
@@ -197,6 +205,16 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
         "User: a\nWhat I mean: it is late\nListener: b\n",
         r"row 1: .*What I mean \(1\).*--listener NAME",
         {"user": ["User"], "listener": ["Listener"]},
+    ),
+    "range.txt": (
+        "User [00:01 - 00:05]: a\nListener [00:06 - 00:10]: b\n",
+        r"row 0: a time follows the name. Write it before the name",
+        None,
+    ),
+    "time-in-a-text.txt": (
+        "User: a\nTomorrow 10:30 is fine.\nListener: b\n",
+        "row 1: a time follows the name.*If it is text, put a dash",
+        None,
     ),
     "two-texts.csv": (
         "dialogue_id,speaker,text,message\n1,user,a,b\n",
