@@ -23,7 +23,7 @@ from cradle_lib.corpus.release import is_given, whole_number
 from cradle_lib.corpus.roles import find_roles
 from cradle_lib.corpus.speakers import ROLES, key
 from cradle_lib.corpus.tables import brief
-from cradle_lib.corpus.transcripts import NAMED, lines_of
+from cradle_lib.corpus.transcripts import NAMED, lines_of, looks_like_name
 from cradle_lib.errors import CorpusError
 
 #: What to do about a cell that can't be used.
@@ -60,9 +60,8 @@ class Options:
     cumulative: bool | None
 
     @cached_property
-    def _names(self) -> set[str] | None:
-        if not (self.speakers["User"] and self.speakers["Listener"]):
-            return None
+    def names(self) -> set[str]:
+        """All names that the user gave."""
         return {key(name) for names in self.speakers.values() for name in names}
 
     def is_name(self, name: object) -> bool:
@@ -70,16 +69,12 @@ class Options:
 
         If the User and the Listener are named, no other name does.
         """
-        return self._names is None or key(name) in self._names
+        all_named = self.speakers["User"] and self.speakers["Listener"]
+        return not all_named or key(name) in self.names
 
     def is_forgotten(self, name: object) -> bool:
-        """Whether ``Name:`` looks like a speaker whom the user did not name.
-
-        Text may start with a phrase and a colon, too; names have at most two words, or capitals.
-        """
-        words = str(name).split()
-        looks = len(words) <= 2 or all(word[0].isupper() for word in words)
-        return not self.is_name(name) and looks
+        """Whether ``Name:`` looks like a speaker whom the user did not name."""
+        return not self.is_name(name) and looks_like_name(name)
 
 
 class _Problems(list[CorpusError]):
@@ -291,8 +286,10 @@ def _handle_repeats(
     options: Options,
 ) -> pd.DataFrame:
     """Refuses repeated turns, or keeps what is new in each row, as the user says."""
+    known = {*ROLES, *options.names, *rows["key"]}
     if options.cumulative is None:
-        repeats.refuse_repeats(rows)
+        cells_name_speakers = source.form == forms.TABLE and not speaker
+        repeats.refuse_repeats(rows, known, cells_name_speakers=cells_name_speakers)
     if not options.cumulative:
         return rows
     if source.form == forms.CHAT:
@@ -303,12 +300,13 @@ def _handle_repeats(
     if not speaker:
         lines = rows.assign(text=rows["text"].map(lines_of)).explode("text", ignore_index=True)
         _refuse_forgotten(lines, lines["text"].str.extract(NAMED)["name"], options)
+    known = known.union(*(repeats.speakers_in(text, known) for text in rows["text"]))
 
     def split(name: str, text: str) -> list[tuple[str, str]]:
         parts = [(name, "")]
         for line in lines_of(text):
             named = NAMED.match(line)
-            if named and options.is_name(named[1]) and (not speaker or key(named[1]) in ROLES):
+            if named and options.is_name(named[1]) and (not speaker or key(named[1]) in known):
                 parts.append((named["name"].strip(), named["text"].strip()))
             else:
                 parts[-1] = parts[-1][0], f"{parts[-1][1]}\n{line}".strip()

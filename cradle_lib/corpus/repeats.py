@@ -12,7 +12,7 @@ from typing import Any, Final
 import pandas as pd
 
 from cradle_lib.corpus.speakers import ROLES, key
-from cradle_lib.corpus.transcripts import NAMED, lines_of
+from cradle_lib.corpus.transcripts import NAMED, lines_of, looks_like_name
 from cradle_lib.errors import CorpusError
 
 # The share of dialogues that are the beginning of another, or of texts with several turns, and of
@@ -27,11 +27,14 @@ _DECIDE: Final = (
 )
 
 
-def refuse_repeats(rows: pd.DataFrame) -> None:
+def refuse_repeats(rows: pd.DataFrame, known: set[str], *, cells_name_speakers: bool) -> None:
     """Refuses dialogues that begin other dialogues, and texts that contain those before them.
 
     Args:
-        rows: The messages in order, with the columns ``dialogue``, ``key`` and ``text``.
+        rows: The messages in order, with the columns ``row``, ``dialogue``, ``key`` and ``text``.
+        known: Names of speakers, as :func:`.key` spells them.
+        cells_name_speakers: Each text began with the name of its speaker. A line that begins with
+            another one is certainly another turn. Elsewhere it may be a quotation.
     """
     states = _states(rows)
     last = (rows["dialogue"] != rows["dialogue"].shift(-1)).tolist()
@@ -41,10 +44,17 @@ def refuse_repeats(rows: pd.DataFrame) -> None:
     if repeated > _DIALOGUES * len(ends):
         problem = f"{repeated:,} of {len(ends):,} dialogues are the beginning of another one"
         raise CorpusError(problem, hint=_DECIDE)
-    several = sum(map(_has_several_turns, rows["text"]))
-    if several > _DIALOGUES * len(rows):
-        problem = f"{several:,} of {len(rows):,} texts have turns of both speakers"
-        raise CorpusError(problem, hint=_DECIDE)
+    checks = ((False, 0.0), (True, _DIALOGUES)) if cells_name_speakers else ((True, _DIALOGUES),)
+    own = rows["key"] if cells_name_speakers else [""] * len(rows)
+    for unknown, share in checks:
+        found = (
+            speakers_in(text, known, who, unknown=unknown)
+            for who, text in zip(own, rows["text"], strict=True)
+        )
+        several = [len({ROLES.get(name, name) for name in names}) > 1 for names in found]
+        if sum(several) > share * len(rows):
+            problem = f"{sum(several):,} of {len(rows):,} texts have turns of both speakers"
+            raise CorpusError(problem, row=rows["row"][several].iloc[0], hint=_DECIDE)
     pairs = [*_pairs(rows)]
     grown = sum(_repeats(one, other) or _repeats(other, one) for one, other in pairs)
     if grown > _ROWS * len(pairs):
@@ -126,9 +136,16 @@ def _pairs(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
             yield one, other
 
 
-def _has_several_turns(text: str) -> bool:
-    named = filter(None, map(NAMED.match, lines_of(text)))
-    return len({ROLES.get(key(name["name"])) for name in named} - {None}) > 1
+def speakers_in(text: str, known: set[str], own: str = "", *, unknown: bool = True) -> set[str]:
+    """Lists the speaker of a text, if known, and the known speakers whose names begin a line.
+
+    Beside a known speaker, unknown names count too, if ``unknown``.
+    """
+    named = [match["name"] for match in map(NAMED.match, lines_of(text)) if match]
+    speakers = known & {own, *map(key, named)}
+    if unknown and speakers:
+        speakers |= {key(name) for name in named if looks_like_name(name)}
+    return speakers - {""}
 
 
 def _repeats(one: str, other: str) -> bool:

@@ -43,6 +43,12 @@ def lines_of(text: str) -> list[str]:
     return re.split("\r\n|\r|\n", text)
 
 
+def looks_like_name(name: object) -> bool:
+    """Whether a phrase before a colon looks like a name: at most two words, or only capitals."""
+    words = str(name).split()
+    return len(words) <= 2 or all(word[0].isupper() for word in words)
+
+
 def is_export(text: str) -> bool:
     """Whether one of the first three lines is the start of a message with its time."""
     first = [line for line in lines_of(text[:10_000]) if line.strip()][:3]

@@ -102,6 +102,45 @@ def test_a_conversation_in_each_cell_is_split(tmp_path: Path) -> None:
     assert [len(turns) for turns in read(content, tmp_path, cumulative=True)] == [5, 3]
 
 
+# With a column for the speaker, a few texts may be quotations.
+CELLS = {
+    "usual names": ("id,text", "Human: ", "AI: ", {}),
+    "one name given": ("id,text", "Anna: ", "Ben: ", {"user": ["Anna"]}),
+    "both given": ("id,text", "Anna: ", "Ben: ", {"user": ["Anna"], "listener": ["Ben"]}),
+    "a speaker": ("id,speaker,text", "Anna: ", "Ben: ", {"user": ["Anna"]}),
+}
+
+
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("first", [0, 1])
+def test_names_of_any_kind_begin_turns_in_a_cell(name: str, first: int, tmp_path: Path) -> None:
+    head, one, two, options = CELLS[name]
+    said = [f"{one}The bus was late.", f"{two}That is annoying.", f"{one}I am tired."]
+    who = ",Anna" if "speaker" in head else ""
+    content = head + "".join(
+        f'\n{n}{who},"{chr(10).join(said[first:][: n + 2])}"' for n in range(2)
+    )
+    with pytest.raises(CorpusError, match=r"row 0: 2 of 2 texts .* --cumulative"):
+        read(content, tmp_path, **options)
+    found = read(content, tmp_path, **options, cumulative=True)
+    speakers = ["User", "Listener", "User"][first:]
+    assert [who for who, _, _ in found[-1]] == speakers
+    assert "Ben:" not in str(found)
+
+
+def test_one_cell_with_two_turns_is_refused_unless_a_column_names_the_speaker(
+    tmp_path: Path,
+) -> None:
+    rows = ["a,Human: Hello", "a,AI: Hi", *(f"a,Human: {n}\na,AI: {n}" for n in range(4))]
+    several = 'a,"Human: a\nAI: b"'
+    with pytest.raises(CorpusError, match=r"row 10: 1 of 11 texts have turns of both speakers"):
+        read("\n".join(["id,text", *rows, several]), tmp_path)
+    note = several.replace("AI", "Note")
+    assert read("\n".join(["id,text", *rows, note]), tmp_path)[0][-1][1] == "a\nNote: b"
+    columns = "\n".join(["id,speaker,text", *rows]).replace(": ", ",") + "\na,Human" + several[1:]
+    assert read(columns, tmp_path)[0][-1][1] == "Human: a\nAI: b"
+
+
 def test_a_common_greeting_is_no_repetition(tmp_path: Path) -> None:
     hello = ("User", "Hello", "none")
     rows = [[hello], *([hello, ("Listener", f"Hi {n}", "none")] for n in range(4))]
