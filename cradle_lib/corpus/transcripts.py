@@ -8,6 +8,8 @@ from typing import Final
 
 import pandas as pd
 
+from cradle_lib.errors import CorpusError
+
 _CLOCK: Final = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?"
 _IN_BRACKETS: Final = rf"\s*[\[(]{_CLOCK}[\])]"
 #: ``Name: text``: a line of a transcript, or the text of a table without a column for the speaker.
@@ -29,9 +31,10 @@ _STAMP: Final = re.compile(
 )
 _SENT: Final = re.compile(r"([^:\uff1a\n]{1,60})[:\uff1a](?!//)(.*)", re.DOTALL)
 # Texts of the messenger itself: a note, or a placeholder such as <Media omitted>. Some have no mark
-# of direction; those are known in English only.
+# of direction; those are known in English only, and if they contain the word for media.
 _NOTE: Final = re.compile(
-    r"\s*(\u200e.*|<[^<>]*>|(you deleted this message|this message was deleted|null"
+    r"\s*(\u200e.*|<[^<>]*\b(multi)?m[eéí]di(a|as|en|er)\b[^<>]*>|<[^<>]* omit(ted|ido)>"
+    r"|<attached: [^<>]*>|(you deleted this message|this message was deleted|null"
     r"|missed (voice|video) call|\S+\.\w{2,4} \(file attached\))\.?)\s*",
     re.DOTALL | re.IGNORECASE,
 )
@@ -55,23 +58,41 @@ def is_export(text: str) -> bool:
     return any(_STAMP.match(line) for line in first)
 
 
+def _form(stamp: re.Match[str]) -> tuple[bool, str]:
+    """Describes a stamp: whether it has a date, and the signs around it."""
+    return re.search(_DATE, stamp[1]) is not None, re.sub(r"\w", "", stamp[1][0] + stamp[1][-1])
+
+
 def read_export(text: str, notes: Counter[str]) -> pd.DataFrame:
     """Reads the export of a messenger, which is one dialogue.
 
-    A line without a time continues the message above, also after blank lines. Lines without a
-    sender, such as a note that somebody joined, are counted in ``notes``.
+    A line without a time continues the message above, also after blank lines. So does one without a
+    sender whose time is written in another form than most. Other lines without a sender, such as a
+    note that somebody joined, are counted in ``notes``.
 
     Returns:
         The columns ``time``, ``speaker`` and ``text``, by the number of the line from 0.
+
+    Raises:
+        CorpusError: If it is not clear whether a line continues a message.
     """
     messages: dict[int, list[str]] = {}
     sent = None
-    for number, line in enumerate(lines_of(text)):
+    lines = lines_of(text)
+    forms = Counter(_form(stamp) for stamp in map(_STAMP.match, lines) if stamp)
+    [(usual, _)] = forms.most_common(1)
+    for number, line in enumerate(lines):
         stamp = _STAMP.match(line)
+        said = _SENT.match(stamp[2]) if stamp else None
+        if stamp and not said and _form(stamp) != usual:
+            stamp = None
         if stamp is None and sent is not None:
             messages[sent][2] += f"\n{line}"
             continue
-        said = _SENT.match(stamp[2]) if stamp else None
+        if stamp is None and messages and line.strip():
+            problem = "the line has no time, and the one above no sender"
+            hint = "Write the sender and a colon after the time above, or delete both lines."
+            raise CorpusError(problem, row=number, hint=hint)
         sent = number if said else None
         if stamp and said:
             name = _MARKS.sub("", said[1]).strip(" ~\u202f")

@@ -82,6 +82,35 @@ def test_a_messengers_export_is_one_dialogue(name: str, line_break: str, tmp_pat
     assert first.text == "a\nThe bus was late: again."
 
 
+@pytest.mark.parametrize("name", STAMPS)
+def test_a_time_within_a_message_does_not_end_it(name: str, tmp_path: Path) -> None:
+    stamp = STAMPS[name]
+    own = "[9:15] I was at home" if "- " in stamp or "," in stamp else "1/2/24, 9:15 I was at home"
+    lines = [stamp.format(0) + "Anna: a", own, "and slept", stamp.format(1) + "Ben: <big hug>"]
+    path = tmp_path / "chat.txt"
+    path.write_text("\n".join(lines))
+    assert said(convert(path, user=["Anna"]).corpus) == [
+        [("User", f"a\n{own}\nand slept"), ("Listener", "<big hug>")]
+    ]
+    lines[1] = stamp.format(0) + "I was at home"
+    path.write_text("\n".join(lines))
+    with pytest.raises(CorpusError, match="row 2: the line has no time, and the one above no send"):
+        convert(path, user=["Anna"])
+
+
+@pytest.mark.parametrize(
+    "placeholder",
+    [
+        *("<Media omitted>", "<Video note omitted>", "<attached: 0001.jpg>", "<Archivo omitido>"),
+        *("<Medien ausgeschlossen>", "<Médias omis>", "<Multimedia omitido>"),
+    ],
+)
+def test_a_placeholder_is_left_out(placeholder: str, tmp_path: Path) -> None:
+    path = tmp_path / "chat.txt"
+    path.write_text(f"12/3/24, 21:00 - Anna: a\n12/3/24, 21:01 - Anna: {placeholder}\n")
+    assert said(convert(path, user=["Anna"]).corpus) == [[("User", "a")]]
+
+
 def test_a_json_export_with_service_messages_and_marked_words(tmp_path: Path) -> None:
     bold = {"type": "bold", "text": "you"}
     chat = {
