@@ -148,8 +148,8 @@ def _read_lines(text: str, *, single: bool) -> Source | None:
         return Source(TEXTS, pd.DataFrame({"text": texts}, dtype=object))
     if transcripts.is_export(text):
         notes: Counter[str] = Counter()
-        messages = transcripts.read_export(text, notes)
-        return Source(EXPORT, messages, [0] * len(messages), notes=notes)
+        messages, dialogues = transcripts.read_export(text, notes)
+        return Source(EXPORT, messages, dialogues, notes=notes)
     if transcripts.NAMED.match(text):
         lines = pd.DataFrame({"text": transcripts.lines_of(text)}, dtype=object)
         blank = lines["text"].str.strip() == ""

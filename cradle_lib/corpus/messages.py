@@ -259,8 +259,8 @@ def _read_speakers(
             hint = "Name it: --speaker COLUMN."
     rows = rows.assign(key=rows["speaker"].map(key))
     refuse_row(rows, (rows["key"] == "") & (rows["text"] != ""), problem, hint)
-    several_speak = source.form == forms.TRANSCRIPT and rows["key"].nunique() > 1
-    if several_speak and rows["dialogue"].is_unique:
+    separated = source.form in (forms.TRANSCRIPT, forms.EXPORT) and not source.is_folder
+    if separated and rows["key"].nunique() > 1 and rows["dialogue"].is_unique:
         hint = "If the file is one dialogue: --dialogue file. Otherwise delete blank lines."
         raise CorpusError("each dialogue has one line", hint=hint)
     return rows

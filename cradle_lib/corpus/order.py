@@ -38,6 +38,10 @@ _PARENT_NAMES: Final = names(
 )
 _ID_NAMES: Final = ("message_id", "msg_id", "uuid", "id")
 _SHARED_ID: Final = "If two dialogues have the same id, give each its own."
+_SECOND: Final = (
+    "If another dialogue starts there, put each into a text file, and convert the folder; or put a "
+    "blank line between them, if the times have no dates. --order file keeps one dialogue."
+)
 _DECIDE: Final = (
     "--order COLUMN sorts by a column, --order file keeps the order of the file, and --order "
     "reversed reverses it."
@@ -116,6 +120,8 @@ def order_messages(
         raise CorpusError(problem, row=row, hint=f"{_SHARED_ID} Or sort the file. {_DECIDE}")
     if not known:
         _refuse_reversed(columns, kept, dialogues, everywhere=as_written)
+    if as_written:
+        _refuse_second_start(read_times(columns["time"]), dialogues, messages.index)
     _check_replies(columns, order, dialogues, messages.index)
     moved = int((order != places).sum())
     return order, f"by {name}, {moved:,} messages moved" if moved else "as in the file"
@@ -137,6 +143,17 @@ def _refuse_restart(
             row = rows[kept[1:][within][np.argmax(again)]]
             problem = f"{name} starts again within a dialogue"
             raise CorpusError(problem, row=row, hint=f"{_SHARED_ID} {_DECIDE}")
+
+
+def _refuse_second_start(readings: list[Reading], dialogues: Positions, rows: pd.Index) -> None:
+    """Refuses an export with a time that falls to the first time of its dialogue, or before it."""
+    found = []
+    for reading in readings:
+        values = pd.Series(reading.values).groupby(dialogues)
+        found.append((values.diff() < 0) & (reading.values <= values.transform("first")))
+    if found and (again := np.all(found, axis=0)).any():
+        problem = "the times start again within a dialogue"
+        raise CorpusError(problem, row=rows[int(np.argmax(again))], hint=_SECOND)
 
 
 def _named(columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:

@@ -63,24 +63,27 @@ def _form(stamp: re.Match[str]) -> tuple[bool, str]:
     return re.search(_DATE, stamp[1]) is not None, re.sub(r"\w", "", stamp[1][0] + stamp[1][-1])
 
 
-def read_export(text: str, notes: Counter[str]) -> pd.DataFrame:
-    """Reads the export of a messenger, which is one dialogue.
+def read_export(text: str, notes: Counter[str]) -> tuple[pd.DataFrame, list[int]]:
+    """Reads lines with times: the export of a messenger, which is one dialogue, or a transcript.
 
+    If the times have no dates, a blank line before a time ends a dialogue, as in a transcript.
     A line without a time continues the message above, also after blank lines. So does one without a
     sender whose time is written in another form than most. Other lines without a sender, such as a
     note that somebody joined, are counted in ``notes``.
 
     Returns:
-        The columns ``time``, ``speaker`` and ``text``, by the number of the line from 0.
+        The columns ``time``, ``speaker`` and ``text``, by the number of the line from 0; and for
+        each message the number of its dialogue.
 
     Raises:
         CorpusError: If it is not clear whether a line continues a message.
     """
     messages: dict[int, list[str]] = {}
-    sent = None
+    sent, dialogue, dialogues = None, 0, []
     lines = lines_of(text)
     forms = Counter(_form(stamp) for stamp in map(_STAMP.match, lines) if stamp)
     [(usual, _)] = forms.most_common(1)
+    is_dated = usual[0]
     for number, line in enumerate(lines):
         stamp = _STAMP.match(line)
         said = _SENT.match(stamp[2]) if stamp else None
@@ -94,10 +97,14 @@ def read_export(text: str, notes: Counter[str]) -> pd.DataFrame:
             hint = "Write the sender and a colon after the time above, or delete both lines."
             raise CorpusError(problem, row=number, hint=hint)
         sent = number if said else None
+        if stamp and number and not is_dated and not lines[number - 1].strip():
+            dialogue += 1
         if stamp and said:
             name = _MARKS.sub("", said[1]).strip(" ~\u202f")
             own = _EDITED.sub("", said[2])
+            dialogues.append(dialogue)
             messages[number] = [stamp[1], name, "" if _NOTE.fullmatch(own) else own]
         elif line.strip():
             notes["lines without a sender, left out"] += 1
-    return pd.DataFrame(messages.values(), [*messages], ["time", "speaker", "text"], dtype=object)
+    columns = ["time", "speaker", "text"]
+    return pd.DataFrame(messages.values(), [*messages], columns, dtype=object), dialogues

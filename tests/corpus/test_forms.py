@@ -98,6 +98,31 @@ def test_a_time_within_a_message_does_not_end_it(name: str, tmp_path: Path) -> N
         convert(path, user=["Anna"])
 
 
+@pytest.mark.parametrize("first", ["[00:00:0{}] ", "[00:0{}] ", "[10:0{}] "])
+def test_a_blank_line_before_a_time_without_a_date_ends_a_dialogue(
+    first: str, tmp_path: Path
+) -> None:
+    lines = [first.format(n) + text for n, text in enumerate(("Anna: a", "Ben: b", "Anna: c"))]
+    expected = [("User", "a"), ("Listener", "b"), ("User", "c")]
+    path = tmp_path / "sessions.txt"
+    path.write_text("\n".join(["", *lines, "", " ", *lines[1:]]))
+    assert said(convert(path, user=["Anna"]).corpus) == [expected, expected[1:]]
+    path.write_text("\n\n".join(lines))
+    with pytest.raises(CorpusError, match="each dialogue has one line"):
+        convert(path, user=["Anna"])
+    assert said(convert(path, user=["Anna"], dialogue="file").corpus) == [expected]
+
+
+@pytest.mark.parametrize("name", STAMPS)
+def test_times_that_start_again_within_a_dialogue_are_refused(name: str, tmp_path: Path) -> None:
+    one = [STAMPS[name].format(n) + text for n, text in enumerate(("Anna: a", "Ben: b", "Anna: c"))]
+    path = tmp_path / "two.txt"
+    path.write_text("\n".join([*one, *one]))
+    with pytest.raises(CorpusError, match=r"row 3: the times start again .*convert the folder"):
+        convert(path, user=["Anna"])
+    assert len(convert(path, user=["Anna"], order="file").corpus.turns) == 5
+
+
 @pytest.mark.parametrize(
     "placeholder",
     [
