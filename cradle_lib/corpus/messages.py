@@ -213,7 +213,9 @@ def _number_dialogues(
     if source.dialogues is not None and (not dialogue or dialogue.startswith(columns.ABOUT)):
         return pd.factorize(np.array(source.dialogues))[0]
     if dialogue:
-        return pd.factorize(frame[dialogue].map(str))[0]
+        ids = frame[dialogue].map(str)
+        _refuse_spellings(ids)
+        return pd.factorize(ids)[0]
     if options.cumulative:
         return np.cumsum(repeats.starts_of_dialogues(texts), dtype=np.int64)
     turns = [name for name in map(str, frame) if key(name) in TURN_NAMES]
@@ -231,6 +233,19 @@ def _number_dialogues(
     rows = pd.DataFrame({"row": frame.index})
     refuse_row(rows, wrong, "the number of the turn does not continue the dialogue", _FIX_NUMBER)
     return np.cumsum(starts.to_numpy(), dtype=np.int64)
+
+
+def _refuse_spellings(ids: pd.Series) -> None:
+    """Refuses ids that differ only in spelling, such as ``1`` and ``1.0``."""
+    first = ids.groupby(ids.map(lambda own: key(own.strip().removesuffix(".0")))).transform("first")
+    differs = (ids != first).to_numpy()
+    if differs.any():
+        at = int(np.argmax(differs))
+        problem = f"the dialogue is {brief(ids.iloc[at])}, and {brief(first.iloc[at])} above"
+        hint = (
+            "Spell the id of a dialogue in one way. Ids of two dialogues need another difference."
+        )
+        raise CorpusError(problem, row=ids.index[at], hint=hint)
 
 
 def _read_speakers(

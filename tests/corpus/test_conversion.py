@@ -245,6 +245,14 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
         "row 2: the messages of this dialogue are not together.*--order file",
         {"order": "file"},
     ),
+    **{
+        f"ids-{number}.csv": (
+            "turn," + HEAD + f"1,{one},user,a\n2,{other},bot,b\n3,{one},user,c\n",
+            f"row 1: the dialogue is '{other}', and '{one}' above.*Spell the id",
+            None,
+        )
+        for number, (one, other) in enumerate((("1", "1.0"), ("A1", "a1"), ("b 2", "b_2 ")))
+    },
     "missing-row.csv": ("turn,speaker,text\n1,user,a\n3,user,b\n", "row 1: .*is missing", None),
     "turn-is-text.csv": (
         "turn," + HEAD + "a,1,user,a\nb,1,bot,b\n",
