@@ -57,7 +57,8 @@ def check(
             | ({"published": item.published} if paper else {})
             for item in checks
         ]
-        print_table(rows, f"{corpus.name} ({corpus.fingerprint}); labels on user turns")
+        about = "labels: on all rows, single labels: on user turns"
+        print_table(rows, f"{corpus.name} ({corpus.fingerprint}); {about}")
         for column, counts in meta.items():
             shown = ", ".join(f"{value} {count:,}" for value, count in counts.items())
             out.print(f"Dialogues by {column}: {shown}.")
