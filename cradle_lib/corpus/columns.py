@@ -118,49 +118,49 @@ def refuse_inner_messages(messages: pd.DataFrame, used: Collection[str | None]) 
 
 def find_labels(
     messages: pd.DataFrame,
-    option: str | None,
+    options: Sequence[str],
     used: Collection[str | None],
     *,
     of_rows: bool = False,
-) -> dict[str, int | None]:
+) -> tuple[dict[str, int | None], list[str]]:
     """Finds the columns with labels.
 
     Args:
         messages: The messages.
-        option: The user's choice: a column, or ``none`` to leave labels out.
+        options: The user's choice: columns, or only ``none`` to leave labels out.
         used: Columns with other content.
         of_rows: A field of the dialogue may have labels, which are those of its last message.
 
     Returns:
-        The column with labels, with ``None``; or a column for each label, with the label's bit.
-        Empty if there are no labels.
+        The columns with labels, with ``None``; or a column for each label, with the label's bit;
+        empty if there are no labels. Then the columns that may have labels, but were not chosen.
 
     Raises:
         CorpusError: If several columns fit, or a column that is not found may have labels.
     """
-    if option == "none":
-        return {}
+    if [*options] == ["none"]:
+        return {}, []
     found: dict[str, int | None] = {}
     usual = _LABELS | {f"{ABOUT}{name}" for name in _LABELS} if of_rows else _LABELS
-    if column := find_column(messages, "labels", usual, option, of_dialogue=of_rows):
-        found = {column: None}
-    rest = [c for c in map(str, messages) if c not in used and c not in found]
-    if not found:
-        bits = {c: spellings.bit(c.rpartition(".")[2]) for c in rest if not c.startswith(ABOUT)}
-        flags = {c: bit for c, bit in bits.items() if bit and _are_flags(messages[c])}
-        found |= flags
-        rest = [c for c in rest if c not in flags]
+    names = [c for c in map(str, messages) if c not in used]
+    bits = {c: spellings.bit(c.rpartition(".")[2]) for c in names if not c.startswith(ABOUT)}
+    flags = {c: bit for c, bit in bits.items() if bit and _are_flags(messages[c])}
+    for option in options or (None,):
+        if column := find_column(messages, "labels", usual, option, of_dialogue=of_rows):
+            found[column] = flags.get(column)
+    found = found or {**flags}
     known = any(_flag(cell) is not False for c in found for cell in messages[c])
-    lost = [c for c in rest if not option and _may_have_labels(c, messages[c], known=known)]
-    if lost:
-        hint = "Name the column with the labels of each message: --labels COLUMN. "
+    rest = [c for c in names if c not in found]
+    lost = [c for c in rest if _may_have_labels(c, messages[c], known=known)]
+    if lost and not options:
+        hint = "Name the columns with the labels of each message: --labels COLUMN, once for each. "
         if all(c.startswith(ABOUT) for c in lost):
             hint = "A field of the dialogue does not say which turn is meant: label the messages. "
         raise CorpusError(
             f"{', '.join(lost):.200} looks like labels, which would be lost",
             hint=f"{hint}Or leave labels out: --no-labels.",
         )
-    return found
+    return found, lost
 
 
 def read_labels(cells: Sequence[Any], bits: Sequence[int | None]) -> int:

@@ -52,7 +52,7 @@ def convert(
     speaker: str | None = None,
     text: str | None = None,
     dialogue: str | None = None,
-    labels: str | None = None,
+    labels: str | Sequence[str] | None = None,
     messages: str | None = None,
     order: str | None = None,
     single: bool = False,
@@ -74,7 +74,7 @@ def convert(
         speaker: Column that says who speaks.
         text: Column with the text.
         dialogue: Column with the id of the dialogue; ``file``: the file is one dialogue.
-        labels: Column with labels; ``none``: leave labels out.
+        labels: Column with labels, or several whose labels are joined; ``none``: leave labels out.
         messages: Field of a dialogue with the list of its messages, if there are several lists.
         order: Column that orders the messages of a dialogue; ``file``: their order in the file;
             ``reversed``: that order, reversed.
@@ -104,7 +104,8 @@ def convert(
         raise CorpusError("there are no messages", path=path, hint="Export it again.")
     options = Options(
         {"User": user, "Listener": listener, None: leave_out},
-        {"text": text, "speaker": speaker, "dialogue": dialogue, "labels": labels},
+        {"text": text, "speaker": speaker, "dialogue": dialogue},
+        [labels] if isinstance(labels, str) else labels or (),
         order,
         single,
         cumulative,

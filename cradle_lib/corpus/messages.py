@@ -47,7 +47,8 @@ class Options:
 
     Attributes:
         speakers: Names for each role, and for no role.
-        columns: Column of each kind.
+        columns: Column of each other kind.
+        labels: Columns with labels, or only ``none``.
         order: Column that orders the messages, ``file`` or ``reversed``.
         single: Each row is a dialogue.
         cumulative: Whether each row repeats the turns before it.
@@ -55,6 +56,7 @@ class Options:
 
     speakers: Mapping[str | None, Sequence[str]]
     columns: Mapping[str, str | None]
+    labels: Sequence[str]
     order: str | None
     single: bool
     cumulative: bool | None
@@ -106,7 +108,7 @@ def read_messages(source: forms.Source, options: Options) -> tuple[pd.DataFrame,
     if options.single and source.form not in (forms.TABLE, forms.TEXTS):
         raise CorpusError(f"the file has {source.form}", hint="Leave out --single.")
     frame, problems = source.messages, _Problems()
-    found, labels = _find_columns(frame, options, problems)
+    found, labels, unread = _find_columns(frame, options, problems)
     rows = pd.DataFrame({"row": frame.index, "dialogue": 0, "mask": 0, "labelled": False})
     used, ordered = {*found.values(), *labels}, "as in the file"
     if text := found.get("text"):
@@ -151,7 +153,8 @@ def read_messages(source: forms.Source, options: Options) -> tuple[pd.DataFrame,
     rows["labelled"] = rows["labelled"].groupby(rows["dialogue"]).transform("any")
     others = ", ".join(name for name in map(str, frame) if name not in used)
     origin = " and ".join(labels) if len(labels) < 3 else f"{len(labels)} columns"
-    left_out = "left out" if options.columns["labels"] == "none" else "no column of labels"
+    origin += f"; left out: {', '.join(unread):.200}" if unread else ""
+    left_out = "left out" if options.labels else "no column of labels"
     return rows, {
         "order": ordered,
         "labels": f"in {origin}" if labels else left_out,
@@ -161,8 +164,8 @@ def read_messages(source: forms.Source, options: Options) -> tuple[pd.DataFrame,
 
 def _find_columns(
     frame: pd.DataFrame, options: Options, problems: _Problems
-) -> tuple[dict[str, str | None], dict[str, int | None]]:
-    """Finds the columns; those that are not clear are missing."""
+) -> tuple[dict[str, str | None], dict[str, int | None], list[str]]:
+    """Finds the columns, as :func:`.find_labels` does; those that are not clear are missing."""
     found: dict[str, str | None] = {}
     with problems.collected():
         found["text"] = columns.find_text(frame, options.columns["text"])
@@ -179,11 +182,12 @@ def _find_columns(
     with problems.collected():
         columns.refuse_inner_messages(frame, {*found.values()})
     labels: dict[str, int | None] = {}
+    unread: list[str] = []
     with problems.collected():
-        labels = columns.find_labels(
-            frame, options.columns["labels"], {*found.values()}, of_rows=bool(options.cumulative)
+        labels, unread = columns.find_labels(
+            frame, options.labels, {*found.values()}, of_rows=bool(options.cumulative)
         )
-    return found, labels
+    return found, labels, unread
 
 
 def _read_cells(frame: pd.DataFrame, read: Callable[..., Any]) -> list[Any]:

@@ -103,6 +103,32 @@ def test_other_columns_are_named(content: str, tmp_path: Path) -> None:
     assert convert(path).understood["other columns"] != "none"
 
 
+@pytest.mark.parametrize(
+    ("columns", "cells", "expected"),
+    [
+        ("Label 1,Label 2", "alert_past,SH_past", "alert_past; confirm_SH_past"),
+        ("Alert,Confirm", "none,SH_past", "confirm_SH_past"),
+        ("alert_past,SH_past,note", "1,0,", "alert_past"),
+        ("alert_past,code", "1,SH_past", "alert_past; confirm_SH_past"),
+    ],
+)
+def test_several_columns_are_joined(
+    columns: str, cells: str, expected: str, tmp_path: Path
+) -> None:
+    content, names = table(columns, cells), columns.split(",")[:2]
+    assert labels(content, tmp_path, labels=names) == [expected, "none"]
+    told = convert(tmp_path / "x.csv", labels=names).understood["labels"]
+    assert told.endswith(f"(in {' and '.join(names)})")
+
+
+def test_columns_that_were_not_chosen_are_named(tmp_path: Path) -> None:
+    content = table("Label 1,Label 2,note", "alert_past,SH_past,bus")
+    with pytest.raises(CorpusError, match="--labels COLUMN, once for each"):
+        labels(content, tmp_path)
+    found = convert(tmp_path / "x.csv", labels="Label 1")
+    assert found.understood["labels"] == "1 (in Label 1; left out: Label 2)"
+
+
 def test_labels_in_a_text_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="row 0: the text ends with its labels"):
         labels(table("note", "").replace(",a,", ",a TAG: SH_past,"), tmp_path)

@@ -101,7 +101,9 @@ def convert(
         str | None,
         typer.Option(help="Column with the dialogue's id, or `file` for one dialogue."),
     ] = None,
-    labels: Annotated[str | None, typer.Option(help="Column with labels.")] = None,
+    labels: Annotated[
+        list[str] | None, typer.Option(help="Column with labels; may be repeated.")
+    ] = None,
     no_labels: Annotated[bool, typer.Option("--no-labels", help="Leave labels out.")] = False,
     messages: Annotated[
         str | None, typer.Option(help="Field with the list of messages, if there are several.")
