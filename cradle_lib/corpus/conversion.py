@@ -125,6 +125,10 @@ def convert(
         about[f"turns of the {role}"] = spoken or "none"
     named = "by their ids" if "id" in rows else "by their order"
     about["dialogues"] = f"{len(corpus):,}, named {named}"
+    without = [dialogue.id for dialogue in corpus if not dialogue.labelled]
+    about["with gold labels"] = f"{len(corpus.labelled):,} of {len(corpus):,}"
+    if without and len(corpus.labelled):
+        about["with gold labels"] += f"; without: {', '.join(without):.200}"
     total = sum(turn.mask.bit_count() for turn in corpus.turns)
     understood["labels"] = f"{total:,} ({understood['labels']})"
     left = "; ".join(f"{what}: {count:,}" for what, count in source.notes.items())

@@ -122,8 +122,10 @@ def read_messages(source: forms.Source, options: Options) -> tuple[pd.DataFrame,
             )
         rows["labelled"] = frame[[*labels]].map(is_given).any(axis=1).tolist()
         told = rows.loc[rows["labelled"], "mask"]
-        if source.form == forms.TABLE and len(told) and told.all():
-            rows["labelled"] = True  # No cell says `none`, so that empty cells do.
+        if len(told) and told.all():
+            # No cell says `none`, so that empty cells do. A message may also have no such field.
+            empty = frame[[*labels]].map(lambda cell: isinstance(cell, str)).any(axis=1).to_numpy()
+            rows["labelled"] |= empty | (source.form == forms.TABLE)
     if "text" not in rows:
         rows["text"] = ""
     if dialogue := found.get("dialogue"):

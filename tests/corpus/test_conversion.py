@@ -468,6 +468,21 @@ def test_empty_cells_of_a_table_mean_none_unless_it_says_none(
     assert load_corpus(tmp_path / "y.csv").fingerprint == found.fingerprint
 
 
+@pytest.mark.parametrize("field", [{"labels": ""}, {"labels": []}, {"labels": None}, {}])
+@pytest.mark.parametrize("more", ["", "none"])
+def test_an_empty_field_of_chats_is_an_empty_cell_and_a_missing_one_is_not(
+    field: dict[str, Any], more: str, tmp_path: Path
+) -> None:
+    user, bot = {"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}
+    first = [user | {"labels": "alert_past"}, bot | {"labels": more}]
+    content = lines([{"messages": first}, {"messages": [user | field, bot | field]}])
+    found = convert(write(tmp_path, "x.jsonl", content), labels="labels")
+    labelled = field == {"labels": []} or (field == {"labels": ""} and not more)
+    assert [d.labelled for d in found.corpus] == [True, labelled]
+    told = "2 of 2" if labelled else "1 of 2; without: d0001"
+    assert found.understood["with gold labels"] == told
+
+
 def test_a_file_that_could_not_tell_unlabelled_dialogues_is_refused(tmp_path: Path) -> None:
     content: Dialogues = [[("User", "Hi", "alert_past")], [("User", "Hello")]]
     path = write(tmp_path, "x.jsonl", lines(chats(dialogues=content)))
