@@ -166,6 +166,8 @@ def _merge(rows: pd.DataFrame, notes: Counter[str], *, join: bool) -> pd.DataFra
     if same.any():
         what = "joined to the one before" if join else "kept as turns"
         notes[f"consecutive messages of one speaker, {what}"] = same.sum()
+        if copies := (same & (rows["text"] == rows["text"].shift())).sum():
+            notes["of these, with the text of the one before"] = copies
     if join and same.any():
         starts = np.flatnonzero(~same)
         texts, masks = rows["text"].to_numpy(), rows["mask"].to_numpy()

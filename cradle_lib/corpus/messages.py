@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from cradle_lib.corpus import columns, forms, repeats
 from cradle_lib.corpus.dialogue import valid_unicode
-from cradle_lib.corpus.order import TURN_NAMES, order_messages
+from cradle_lib.corpus.order import MESSAGE_IDS, TURN_NAMES, order_messages
 from cradle_lib.corpus.release import is_given, whole_number
 from cradle_lib.corpus.roles import find_roles
 from cradle_lib.corpus.speakers import ROLES, key
 from cradle_lib.corpus.tables import brief
+from cradle_lib.corpus.times import cell_text
 from cradle_lib.corpus.transcripts import NAMED, lines_of, looks_like_name
 from cradle_lib.errors import CorpusError
 
@@ -310,6 +311,8 @@ def _handle_repeats(
     known = {*ROLES, *options.names, *rows["key"]}
     if options.cumulative is None:
         cells_name_speakers = source.form == forms.TABLE and not speaker
+        numbers = [n for n in source.messages if key(n) in (*TURN_NAMES, *MESSAGE_IDS)]
+        repeats.refuse_copies(rows, source.messages[numbers].iloc[rows.index].map(cell_text))
         repeats.refuse_repeats(rows, known, cells_name_speakers=cells_name_speakers)
     if not options.cumulative:
         return rows

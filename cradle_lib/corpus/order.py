@@ -36,7 +36,9 @@ _PARENT_NAMES: Final = names(
     "parent_id parent parent_message_id parent_uuid reply_to reply_to_id reply_to_message_id "
     "in_reply_to"
 )
-_ID_NAMES: Final = ("message_id", "msg_id", "uuid", "id")
+#: Usual names of a column with the id of a message.
+MESSAGE_IDS: Final = ("message_id", "msg_id", "uuid")
+_ID_NAMES: Final = (*MESSAGE_IDS, "id")
 _SHARED_ID: Final = "If two dialogues have the same id, give each its own."
 _SECOND: Final = (
     "If another dialogue starts there, put each into a text file, and convert the folder; or put a "

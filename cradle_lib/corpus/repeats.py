@@ -21,6 +21,7 @@ _DIALOGUES: Final = 0.25
 _ROWS: Final = 0.5
 # A shorter line is no evidence, because people repeat it.
 _SHORTEST: Final = 8
+_COPY: Final = "Delete the copies, or keep all rows as they are: --no-cumulative."
 _DECIDE: Final = (
     "--cumulative separates the turns and keeps what is new in each row; --no-cumulative keeps all "
     "rows as they are."
@@ -60,6 +61,32 @@ def refuse_repeats(rows: pd.DataFrame, known: set[str], *, cells_name_speakers: 
     if grown > _ROWS * len(pairs):
         problem = f"{grown:,} of {len(pairs):,} rows repeat the text of the row before"
         raise CorpusError(problem, hint=_DECIDE)
+
+
+def refuse_copies(rows: pd.DataFrame, numbers: pd.DataFrame) -> None:
+    """Refuses messages that are copies of others, and dialogues that repeat all their messages.
+
+    People send the same message twice. So a single one is a copy only with the same number.
+
+    Args:
+        rows: The messages in order, with the columns ``row``, ``dialogue``, ``key`` and ``text``.
+        numbers: The columns with the number or id of the same messages, as texts; perhaps none.
+    """
+    numbers = numbers.set_axis(rows.index)
+    parts = [rows[["dialogue", "key", "text"]], numbers]
+    copied = pd.concat(parts, axis=1, ignore_index=True).duplicated()
+    copied &= (rows["text"] != "") & (numbers != "").any(axis=1)
+    if copied.any():
+        problem = "the dialogue has this message twice, with the same number"
+        raise CorpusError(problem, row=rows["row"][copied].iloc[0], hint=_COPY)
+    for _, own in rows.groupby("dialogue", sort=False):
+        said = [*zip(own["key"], own["text"], strict=True)]
+        sizes = [size for size in range(2, len(said) // 2 + 1) if len(said) % size == 0]
+        again = any(said == said[:size] * (len(said) // size) for size in sizes)
+        doubled = len(said) > 2 and said[::2] == said[1::2]
+        if (again or doubled) and any(len(text) >= _SHORTEST for text in own["text"]):
+            problem = "the dialogue has all its messages several times"
+            raise CorpusError(problem, row=own["row"].iloc[0], hint=_COPY)
 
 
 def longest_dialogues(rows: pd.DataFrame) -> pd.DataFrame:

@@ -141,6 +141,48 @@ def test_one_cell_with_two_turns_is_refused_unless_a_column_names_the_speaker(
     assert read(columns, tmp_path)[0][-1][1] == "Human: a\nAI: b"
 
 
+COLD, OH, BYE = ("Client", "My flat is cold."), ("Counsellor", "Oh."), ("Client", "Bye")
+# The number of each message, if any, and the row that is refused.
+COPIES = {
+    "one message": ("turn", [(1, *COLD), (1, *COLD), (2, *OH)], 1),
+    "one message, by its id": ("message_id", [("x", *COLD), ("y", *OH), ("x", *COLD)], 2),
+    "the dialogue": ("note", [(1, *COLD), (2, *OH), (1, *COLD), (2, *OH)], 0),
+    "the dialogue, twice": ("turn", [("", *one) for one in (COLD, OH, BYE) * 3], 0),
+    "each message": ("note", [("", *one) for one in (COLD, COLD, OH, OH)], 0),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_copies_are_refused(name: str, tmp_path: Path) -> None:
+    head, rows, wrong = COPIES[name]
+    content = f"{head},session,speaker,text\n" + "".join(f"{n},s,{w},{t}\n" for n, w, t in rows)
+    with pytest.raises(CorpusError, match=rf"row {wrong}: the dialogue has .*--no-cumulative"):
+        read(content, tmp_path, order="file")
+    found = read(content, tmp_path, order="file", cumulative=False, consecutive="turns")
+    assert [text for _, text, _ in found[0]] == [text for *_, text in rows]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [("Client", "hello"), ("Client", "hello")],
+        [("Client", "hi"), ("Counsellor", "hi")] * 2,
+        [COLD, COLD, OH],
+        [COLD, OH, COLD],
+    ],
+)
+@pytest.mark.parametrize("numbered", [True, False])
+def test_people_repeat_themselves(
+    said: list[tuple[str, str]], numbered: bool, tmp_path: Path
+) -> None:
+    rows = "".join(f"{n if numbered else ''},s,{w},{t}\n" for n, (w, t) in enumerate(said))
+    (tmp_path / "x.csv").write_text(f"turn,session,speaker,text\n{rows}")
+    found = convert(tmp_path / "x.csv", order="file")
+    assert sum(t.text.count("\n") + 1 for t in found.corpus.turns) == len(said)
+    told = "of these, with the text of the one before: 1" in found.understood["left out or joined"]
+    assert told == (said[0] == said[1])
+
+
 def test_a_common_greeting_is_no_repetition(tmp_path: Path) -> None:
     hello = ("User", "Hello", "none")
     rows = [[hello], *([hello, ("Listener", f"Hi {n}", "none")] for n in range(4))]
