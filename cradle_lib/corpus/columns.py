@@ -36,6 +36,7 @@ _PERHAPS_LABELS: Final = _LABELS | names(
 )
 #: Usual names of columns, as :func:`~.speakers.key` spells them.
 USUAL: Final = TEXT_NAMES | SPEAKER_NAMES | frozenset().union(*_DIALOGUE) | _LABELS
+_NAME_TEXT: Final = "If a column has the text, name it: --text COLUMN."
 _TRUE: Final = frozenset(("1", "1.0", "true", "yes", "y", "x"))
 _FALSE: Final = frozenset(("0", "0.0", "false", "no", "n", "none", "nan", ""))
 
@@ -76,8 +77,26 @@ def find_text(messages: pd.DataFrame, option: str | None) -> str:
     if found := find_column(messages, "text", TEXT_NAMES, option):
         return found
     problem = f"no column is named like a text; found {', '.join(map(str, messages)):.200}"
-    hint = "Delete lines above the header. " if messages.shape[1] == 1 else ""
-    raise CorpusError(problem, hint=f"{hint}Name it: --text COLUMN.")
+    raise CorpusError(problem, hint=_NAME_TEXT)
+
+
+def refuse_other_tables(messages: pd.DataFrame, option: str | None) -> None:
+    """Refuses a table with a line above its header, or with all messages of a dialogue in a cell.
+
+    Nothing else about such a table can be decided.
+    """
+    columns = [str(column) for column in messages]
+    if option or not TEXT_NAMES.isdisjoint(map(key, columns)):
+        return
+    # Columns without a name are named by their position.
+    if columns[1:] == [f"column {place}" for place in range(2, len(columns) + 1)]:
+        problem = f"the first line names no column of the text; found {columns[0]:.200}"
+        raise CorpusError(problem, hint=f"Delete lines above the header. {_NAME_TEXT}")
+    for name in columns:
+        if messages[name].map(lambda cell: str(cell).lstrip().startswith("[{")).all():
+            problem = f"{name} has all messages of a dialogue in each cell"
+            hint = f"Save it as JSON lines, with lists instead of text in this field. {_NAME_TEXT}"
+            raise CorpusError(problem, hint=hint)
 
 
 def find_dialogue(

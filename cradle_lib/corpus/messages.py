@@ -109,6 +109,8 @@ def read_messages(source: forms.Source, options: Options) -> tuple[pd.DataFrame,
     if options.single and source.form not in (forms.TABLE, forms.TEXTS):
         raise CorpusError(f"the file has {source.form}", hint="Leave out --single.")
     frame, problems = source.messages, _Problems()
+    if source.form == forms.TABLE:
+        columns.refuse_other_tables(frame, options.columns["text"])
     found, labels, unread = _find_columns(frame, options, problems)
     rows = pd.DataFrame({"row": frame.index, "dialogue": 0, "mask": 0, "labelled": False})
     used, ordered = {*found.values(), *labels}, "as in the file"

@@ -259,6 +259,21 @@ REFUSED: dict[str, tuple[str | bytes, str, dict[str, Any] | None]] = {
         "not clear from turn: its values are not numbers",
         {"order": "file"},
     ),
+    "title-wide.csv": (
+        "Our export;;\n" + HEAD.replace(",", ";") + "1;user;a\n",
+        r"csv: the first line names no .* Our export\. Delete lines above the header",
+        None,
+    ),
+    "messages-in-cells.csv": (
+        "id;messages\na;" + '"[{""role"": ""user"", ""content"": ""Hi""}]"\n',
+        "csv: messages has all messages of a dialogue in each cell. Save .* JSON lines",
+        None,
+    ),
+    "messages-of-python.csv": (
+        "id,turns\na," + "\"[{'role': 'user', 'content': 'Hi'}]\"\n",
+        "csv: turns has all messages of a dialogue in each cell",
+        None,
+    ),
     "title.csv": ("Our export\n" + HEAD + "1,user,a\n", "Delete lines above the header", None),
     "half-a-text.json": ('[{"role": "user", "content": "\\ud800"}]', "row 0: .*valid text", None),
     "nul.json": ('[{"role": "user", "content": "a\\u0000b"}]', "row 0: .*valid text", None),
