@@ -35,7 +35,7 @@ def refuse_repeats(rows: pd.DataFrame, known: set[str], *, cells_name_speakers: 
         rows: The messages in order, with the columns ``row``, ``dialogue``, ``key`` and ``text``.
         known: Names of speakers, as :func:`.key` spells them.
         cells_name_speakers: Each text began with the name of its speaker. A line that begins with
-            another one is certainly another turn. Elsewhere it may be a quotation.
+            another name is another turn. Elsewhere it may be a quotation.
     """
     states = _states(rows)
     last = (rows["dialogue"] != rows["dialogue"].shift(-1)).tolist()
@@ -45,17 +45,14 @@ def refuse_repeats(rows: pd.DataFrame, known: set[str], *, cells_name_speakers: 
     if repeated > _DIALOGUES * len(ends):
         problem = f"{repeated:,} of {len(ends):,} dialogues are the beginning of another one"
         raise CorpusError(problem, hint=_DECIDE)
-    checks = ((False, 0.0), (True, _DIALOGUES)) if cells_name_speakers else ((True, _DIALOGUES),)
     own = rows["key"] if cells_name_speakers else [""] * len(rows)
-    for unknown, share in checks:
-        found = (
-            speakers_in(text, known, who, unknown=unknown)
-            for who, text in zip(own, rows["text"], strict=True)
-        )
-        several = [len({ROLES.get(name, name) for name in names}) > 1 for names in found]
-        if sum(several) > share * len(rows):
-            problem = f"{sum(several):,} of {len(rows):,} texts have turns of both speakers"
-            raise CorpusError(problem, row=rows["row"][several].iloc[0], hint=_DECIDE)
+    found = [speakers_in(text, known, who) for who, text in zip(own, rows["text"], strict=True)]
+    several = [len({ROLES.get(name, name) for name in names}) > 1 for names in found]
+    if sum(several) > (0 if cells_name_speakers else _DIALOGUES * len(rows)):
+        at = several.index(True)
+        problem = f"{sum(several):,} of {len(rows):,} texts have lines of several speakers, here "
+        problem += f"{', '.join(sorted(found[at])):.200}"
+        raise CorpusError(problem, row=rows["row"].iloc[at], hint=_DECIDE)
     pairs = [*_pairs(rows)]
     grown = sum(_repeats(one, other) or _repeats(other, one) for one, other in pairs)
     if grown > _ROWS * len(pairs):
@@ -83,8 +80,8 @@ def refuse_copies(rows: pd.DataFrame, numbers: pd.DataFrame) -> None:
         said = [*zip(own["key"], own["text"], strict=True)]
         sizes = [size for size in range(2, len(said) // 2 + 1) if len(said) % size == 0]
         again = any(said == said[:size] * (len(said) // size) for size in sizes)
-        doubled = len(said) > 2 and said[::2] == said[1::2]
-        if (again or doubled) and any(len(text) >= _SHORTEST for text in own["text"]):
+        again |= len(said) > 2 and said[::2] == said[1::2]
+        if again and own["text"].str.len().max() >= _SHORTEST:
             problem = "the dialogue has all its messages several times"
             raise CorpusError(problem, row=own["row"].iloc[0], hint=_COPY)
 
@@ -163,14 +160,11 @@ def _pairs(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
             yield one, other
 
 
-def speakers_in(text: str, known: set[str], own: str = "", *, unknown: bool = True) -> set[str]:
-    """Lists the speaker of a text, if known, and the known speakers whose names begin a line.
-
-    Beside a known speaker, unknown names count too, if ``unknown``.
-    """
+def speakers_in(text: str, known: set[str], own: str = "") -> set[str]:
+    """Lists the speaker of a text and those whose names begin a line, if one of them is known."""
     named = [match["name"] for match in map(NAMED.match, lines_of(text)) if match]
     speakers = known & {own, *map(key, named)}
-    if unknown and speakers:
+    if speakers:
         speakers |= {key(name) for name in named if looks_like_name(name)}
     return speakers - {""}
 

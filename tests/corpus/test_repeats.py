@@ -97,7 +97,9 @@ def test_rows_without_names_keep_only_new_text(tmp_path: Path) -> None:
 
 def test_a_conversation_in_each_cell_is_split(tmp_path: Path) -> None:
     content = texts(DIALOGUES, "conversation_id", ["a", "b"])
-    with pytest.raises(CorpusError, match="2 of 2 texts have turns of both speakers"):
+    with pytest.raises(
+        CorpusError, match="2 of 2 texts have lines of several speakers, here ai, human"
+    ):
         read(content, tmp_path)
     assert [len(turns) for turns in read(content, tmp_path, cumulative=True)] == [5, 3]
 
@@ -133,10 +135,12 @@ def test_one_cell_with_two_turns_is_refused_unless_a_column_names_the_speaker(
 ) -> None:
     rows = ["a,Human: Hello", "a,AI: Hi", *(f"a,Human: {n}\na,AI: {n}" for n in range(4))]
     several = 'a,"Human: a\nAI: b"'
-    with pytest.raises(CorpusError, match=r"row 10: 1 of 11 texts have turns of both speakers"):
+    with pytest.raises(CorpusError, match=r"row 10: 1 of 11 texts .*, here ai, human\."):
         read("\n".join(["id,text", *rows, several]), tmp_path)
-    note = several.replace("AI", "Note")
-    assert read("\n".join(["id,text", *rows, note]), tmp_path)[0][-1][1] == "a\nNote: b"
+    note = "\n".join(["id,text", *rows, several.replace("AI", "Note")])
+    with pytest.raises(CorpusError, match="here human, note"):
+        read(note, tmp_path)
+    assert read(note, tmp_path, cumulative=False)[0][-1][1] == "a\nNote: b"
     columns = "\n".join(["id,speaker,text", *rows]).replace(": ", ",") + "\na,Human" + several[1:]
     assert read(columns, tmp_path)[0][-1][1] == "Human: a\nAI: b"
 
