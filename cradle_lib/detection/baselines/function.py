@@ -33,8 +33,8 @@ class Function(Sequential):
 
     Attributes:
         name: Display name.
-        source: Its source, or that of the class of another callable object, without indentation;
-            ``None`` if Python can't find it.
+        source: Its source without indentation; ``None`` if Python can't find it, or for another
+            callable object.
         code: The checksum of the source and of the values that it uses
             (:class:`.FunctionCode`), and the version if there is one, such as
             ``sha256:0123456789ab version:2``.

@@ -41,8 +41,9 @@ class Fixed:
     def __call__(self, prompt: Prompt) -> str:
         return str(self.label)
 
-    def predict(self, prompt: Prompt) -> str:
-        return str(self.label)
+
+class Lexicon(dict[str, str]):
+    """A value with methods of its own."""
 
 
 def closure(label: object) -> Answers:
@@ -79,8 +80,6 @@ def code(function: object) -> str:
         lambda value: functools.partial(always, label=value),
         lambda value: functools.partial(always, words=value),
         lambda value: functools.partial(functools.partial(always, words=value), label="none"),
-        Fixed,
-        lambda value: Fixed(value).predict,
         closure,
         default,
         lambda value: decorated(closure(value)),
@@ -90,6 +89,8 @@ def code(function: object) -> str:
 def test_other_values_are_another_function(make: Callable[[object], object]) -> None:
     values = ["none", "alert_past", 1, 1.0, None, ("a", "b"), ["a", "b"], {"b", "a"}, {"a": "b"}]
     values += [["ab"], {"b": "a"}, re.compile("a"), re.compile("a", re.IGNORECASE), [["a"], "b"]]
+    values += [re.compile(999 * "a"), re.compile(999 * "a" + "b"), [always, other], [other, always]]
+    values += [[always, always], {"a": always, "b": other}, {"a": other, "b": always}, len, max]
     codes = [code(make(value)) for value in values]
     assert len(set(codes)) == len(values)
     assert codes == [code(make(value)) for value in values]
@@ -107,7 +108,7 @@ def test_a_plain_function_is_its_source() -> None:
     assert read.source == read.text.partition("\nother default 0 = 'none'")[0]
 
 
-def test_global_variables_functions_and_classes_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_global_variables_and_functions_count(monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(prompt: Prompt) -> str:
         return "none" if any(word in prompt.current for word in WORDS) else always(prompt)
 
@@ -122,24 +123,47 @@ def test_global_variables_functions_and_classes_count(monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """A module of the user with a function, and a module that it uses."""
+    """A module of the user with functions that use another one."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "rules_help.py").write_text("def label():\n    return 'none'\n")
     (tmp_path / "rules.py").write_text(
-        "import rules_help\n\n\ndef answer(prompt):\n    return rules_help.label()\n"
+        "import rules_help\nfrom rules_help import label\n\n\n"
+        "def answer(prompt):\n    return label()\n\n\n"
+        "def by_module(prompt):\n    return rules_help.label()\n\n\n"
+        "def by_import(prompt):\n    from rules_help import label\n    return label()\n"
     )
     for name in ("rules", "rules_help"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return importlib.import_module("rules")
 
 
-def test_a_module_that_a_function_uses_counts(rules: ModuleType, tmp_path: Path) -> None:
+def test_a_function_of_another_module_counts(rules: ModuleType, tmp_path: Path) -> None:
     before = code(rules.answer)
     (tmp_path / "rules_help.py").write_text("def label():\n    return 'alert_past'\n")
     with pytest.raises(EngineError, match=r"rules_help\.py was changed after it was imported"):
         code(rules.answer)
     importlib.reload(rules.rules_help)
+    importlib.reload(rules)
     assert code(rules.answer) != before
+
+
+@pytest.mark.parametrize("name", ["by_module", "by_import"])
+def test_a_module_of_the_user_is_unknown(name: str, rules: ModuleType) -> None:
+    """Its variables may have any value, and come from files."""
+    assert [one.partition(" ")[0] for one in FunctionCode(getattr(rules, name)).unknown] == [
+        "`rules_help`"
+    ]
+
+
+def test_modules_functions_and_classes_of_packages_are_known() -> None:
+    def answer(prompt: Prompt) -> str:
+        import math
+
+        math.floor(CountVectorizer.min_df + len(re.findall("a", prompt.current)))
+        return "none"
+
+    assert "re = re" in code(answer)
+    assert "CountVectorizer = sklearn.feature_extraction.text CountVectorizer" in code(answer)
 
 
 @pytest.mark.parametrize("text", ["def answer(prompt):\n    return 'alert_past'\n", "def answer("])
@@ -156,7 +180,10 @@ def test_a_file_that_was_changed_after_its_import_is_refused(
     [
         closure(CountVectorizer()),
         functools.partial(always, words=iter("ab")),
-        Fixed(CountVectorizer()),
+        functools.partial(always, words=Lexicon(a="b")),
+        Fixed("none"),
+        closure(Fixed),
+        functools.partial(Fixed.__call__, Fixed("none")),
     ],
 )
 @pytest.mark.usefixtures("home")
