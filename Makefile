@@ -29,6 +29,15 @@ endif
 endif
 endif
 
+# The programs of an environment name the folder in which it was made: in a copy of that folder they would run
+# the other copy, and in a moved one they do not start.
+MADE_IN := $(shell sed -n 's|^command = .* -m venv [^/]*/|/|p' .venv/pyvenv.cfg 2>/dev/null)
+ifneq ($(MADE_IN),$(if $(MADE_IN),$(abspath .venv)))
+ifeq ($(filter clean help,$(MAKECMDGOALS)),)
+$(error .venv was made as $(MADE_IN). Remove it (rm -r .venv) and run the same command again, which makes it here)
+endif
+endif
+
 .PHONY: book test test-shipped test-hostile test-benchmarks test-gpu test-journeys test-slurm test-labelstudio \
   lint bench clean lock help
 

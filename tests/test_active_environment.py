@@ -26,15 +26,20 @@ def dry_run(active: Path | None, tmp_path: Path, *variables: str) -> str:
     env = {"PATH": os.environ["PATH"]}
     if active is not None:
         env |= {name: str(active) for name in variables or ("VIRTUAL_ENV",)}
-    done = subprocess.run(
-        ["make", "--dry-run", "book"],
-        cwd=tmp_path,
-        env=env,
+    return make(tmp_path, "book", env).stdout
+
+
+def make(
+    folder: Path, goal: str, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["make", "--dry-run", goal],
+        cwd=folder,
+        env=env or {"PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
         check=False,
     )
-    return done.stdout
 
 
 @pytest.fixture
@@ -47,6 +52,17 @@ def test_without_an_active_environment_the_project_makes_its_own(tmp_path: Path)
     lines = dry_run(None, tmp_path).splitlines()
     assert any("-m venv .venv" in line for line in lines)
     assert lines[-1].startswith(".venv/bin/jupyter-book build")
+
+
+def test_an_environment_of_another_folder_is_refused(tmp_path: Path) -> None:
+    made = tmp_path / "a folder" / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made)], check=True)
+    assert "-m venv" not in dry_run(None, made.parent)
+    moved = made.parent.rename(tmp_path / "moved")
+    refused = make(moved, "book")
+    assert refused.returncode == 2
+    assert f".venv was made as {made}. Remove it" in refused.stderr
+    assert make(moved, "clean").returncode == 0
 
 
 def test_an_active_environment_is_used_if_it_is_suitable(empty: Path, tmp_path: Path) -> None:

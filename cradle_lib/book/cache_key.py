@@ -1,10 +1,10 @@
 """Decides whether a page is up to date, from digests of everything that its result depends on.
 
 A page's ingredients are the cells of its notebook, its parameters, and, if it uses them, the
-book's corpus and its runs. All pages share the library, the shipped data, and the versions of
-Python and of the numerical packages. The digests are stored in the executed notebook, with one of
-its own content, so that a page that was edited is executed again. Dates are not compared, so a
-fresh clone, a touched file or a reverted edit executes nothing.
+book's corpus and its runs. All pages share the library, the modules beside the notebooks, the
+shipped data, and the versions of Python and of the numerical packages. The digests are stored in
+the executed notebook, with one of its own content, so that a page that was edited is executed
+again. Dates are not compared, so a fresh clone, a touched file or a reverted edit executes nothing.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class Ingredients:
             "python": ".".join(map(str, sys.version_info[:2])),
             "packages": json.dumps(installed(_PACKAGES)),
             "library": _combined(library),
+            "modules": _combined(digest_of(project, ["notebooks/**/*.py"])),
             "data": _combined(digest_of(project, _DATA, excluded={_RELEASE})),
         }
         self._fixed = {}

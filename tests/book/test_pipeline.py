@@ -111,6 +111,19 @@ def test_a_fetched_release_makes_only_pages_about_it_stale(
     assert {name for name in before if before[name] != after[name]} == expected
 
 
+def test_a_module_beside_the_notebooks_is_an_ingredient(project: Project) -> None:
+    def ingredients() -> dict[str, str]:
+        pages = load_plan(project, MODELS, BookCorpus("surrogate"))
+        return Ingredients(project, pages).of(pages[0])
+
+    found = [ingredients()]
+    for content in ("WORDS = ['a']", "WORDS = ['b']"):
+        write(project.notebooks / "mine/words.py", content)
+        found.append(ingredients())
+    assert len({each["modules"] for each in found}) == 3
+    assert {name for name in found[0] if found[0][name] != found[1][name]} == {"modules"}
+
+
 RUNS = """
 pages:
   # As the page of runs: it makes some and shows all, and a fork is compared with one of them.
