@@ -56,7 +56,7 @@ BUDGETS = {
         "annotation": 575,
         "book": 1_060,
         "cli": 1_000,
-        "corpus": 2_125,
+        "corpus": 2_150,
         "detection": 2_925,
         "display": 1_225,
         "prompts": 100,
