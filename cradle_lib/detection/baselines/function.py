@@ -28,8 +28,7 @@ class Function(Sequential):
         function: Takes a prompt, returns text: a function or another callable object.
         name: Display name; by default the function's own name.
         version: The author's version of the data and the weights that the function uses. Required
-            if it uses a value that can't be compared, such as a trained model. With it, global
-            variables do not count.
+            if it uses a value that can't be compared, such as a trained model.
 
     Attributes:
         name: Display name.
@@ -58,7 +57,7 @@ class Function(Sequential):
         self.name = own.lstrip("_") if name is None else name
         if not id_of(self.name):
             raise EngineError(f"{self.name!r} has no letter or digit. Give another `name=`.")
-        read = FunctionCode(function, with_globals=version is None)
+        read = FunctionCode(function)
         self.source = read.source
         if read.unknown and version is None:
             raise EngineError(

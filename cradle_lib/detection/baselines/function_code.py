@@ -38,7 +38,6 @@ class FunctionCode:
 
     Args:
         function: A function, a partial, or any other callable object, which is unknown.
-        with_globals: Whether global variables and imports count.
 
     Attributes:
         source: Source of the function without indentation; ``None`` if Python can't find it.
@@ -51,11 +50,10 @@ class FunctionCode:
             that runs.
     """
 
-    def __init__(self, function: object, *, with_globals: bool = True) -> None:
+    def __init__(self, function: object) -> None:
         self.unknown: list[str] = []
         self._sources: list[str | None] = []
         self._values: list[str] = []
-        self._with_globals = with_globals
         # The objects read so far. They are kept, because the addresses of others are used again.
         self._seen: dict[int, tuple[int, object]] = {}
         self._add("", function)
@@ -108,8 +106,7 @@ class FunctionCode:
         if len(self._sources) > 1:
             self._values.append(f"{name} = source {len(self._sources)}")
         self._add_bound(function)
-        if self._with_globals:
-            self._add_globals(function)
+        self._add_globals(function)
 
     def _add_installed(self, name: str, value: Any) -> None:
         """Adds a function, class or module of a package by its name; any other one is unknown."""
