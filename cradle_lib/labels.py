@@ -127,7 +127,7 @@ def parse(text: str) -> int:
     # Strip the brackets and quotes of a JSON or Python list.
     names = [name.strip(" \t'\"") for name in _SEPARATORS.split(text.strip(" \t[]"))]
     given = [name for name in names if name.lower() not in ("", "null", "nan")]
-    return mask_of(given) if {*map(str.lower, given)} != {NONE} else 0
+    return 0 if {*map(str.lower, given)} == {NONE} else mask_of(given)
 
 
 def format_prediction(mask: int, *, usable: bool) -> str:

@@ -374,11 +374,11 @@ class Remote(Engine):
 
 
 def _is_same_model(asked: str, served: str) -> bool:
-    """Whether a service's name may be that of the model asked for, perhaps with a date or owner."""
+    """Whether a service's name may be that of the model asked for, with a date, owner or tag."""
 
     def letters(name: str) -> str:
-        last = name.lower().split("/")[-1].removesuffix("-latest")
-        return re.sub(r"[^a-z0-9]", "", last)
+        last = name.lower().split("/")[-1].partition(":")[0].removesuffix("-latest")
+        # Without a date or the number of a version, such as 2024-08-06, 0613 or 002.
+        return re.sub(r"\d{3,}$", "", re.sub(r"[^a-z0-9]", "", last))
 
-    one, other = letters(asked), letters(served.partition(" ")[0])
-    return one in other or other in one
+    return letters(asked) == letters(served.partition(" ")[0])

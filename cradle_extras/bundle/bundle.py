@@ -2,8 +2,8 @@
 
 ``*.jsonl`` are the journals, ``record.json`` is the run's record, ``scores.json`` contains the
 scores with everything they depend on, and ``SHA256SUMS`` the checksums of these files. Journals are
-unchanged, but without answers that the scores do not use, such as those about an earlier version of
-the corpus.
+unchanged, but without answers about turns that the corpus does not have now, and about dialogues
+that are not answered completely.
 None of them contains the dialogues, but raw answers may quote them.
 """
 

@@ -84,19 +84,22 @@ def refuse_other_tables(messages: pd.DataFrame, option: str | None) -> None:
     """Refuses a table with a line above its header, or with all messages of a dialogue in a cell.
 
     Nothing else about such a table can be decided.
+
+    Raises:
+        CorpusError: If it is such a table; the message says what to do.
     """
     columns = [str(column) for column in messages]
     if option or not TEXT_NAMES.isdisjoint(map(key, columns)):
         return
-    # Columns without a name are named by their position.
-    if columns[1:] == [f"column {place}" for place in range(2, len(columns) + 1)]:
-        problem = f"the first line names no column of the text; found {columns[0]:.200}"
-        raise CorpusError(problem, hint=f"Delete lines above the header. {_NAME_TEXT}")
     for name in columns:
         if messages[name].map(lambda cell: str(cell).lstrip().startswith("[{")).all():
             problem = f"{name} has all messages of a dialogue in each cell"
             hint = f"Save it as JSON lines, with lists instead of text in this field. {_NAME_TEXT}"
             raise CorpusError(problem, hint=hint)
+    # Columns without a name are named by their position.
+    if columns[1:] == [f"column {place}" for place in range(2, len(columns) + 1)]:
+        problem = f"the first line names no column of the text; found {columns[0]:.200}"
+        raise CorpusError(problem, hint=f"Delete lines above the header. {_NAME_TEXT}")
 
 
 def find_dialogue(

@@ -69,6 +69,7 @@ def read_fetched(split: str, folder: Path) -> Corpus:
     hint = "Run `cradle data fetch`, which says what the Hub lacks."
     if (folder / _INCOMPLETE).exists():
         problem = "a fetch was interrupted, so that the splits may be of two revisions"
+        hint = f"Run `cradle data fetch`; after saving all files by hand, remove {_INCOMPLETE}."
     elif path.is_file():
         return read_release(path, f"hub-{split}")
     elif any(release_file(name, folder).is_file() for name in SPLITS):

@@ -24,14 +24,13 @@ from cradle_lib.corpus.roles import find_roles
 from cradle_lib.corpus.speakers import ROLES, key
 from cradle_lib.corpus.tables import brief
 from cradle_lib.corpus.times import cell_text
-from cradle_lib.corpus.transcripts import NAMED, lines_of, looks_like_name
+from cradle_lib.corpus.transcripts import FIX_LINE, NAMED, lines_of, looks_like_name
 from cradle_lib.errors import CorpusError
 
 #: What to do about a cell that can't be used.
 FIX_CELL: Final = (
     "Correct it, or choose another column with --text or --labels; --no-labels leaves labels out."
 )
-_FIX_LINE: Final = "If it is text, put a dash before it: `- Note: ...`."
 _FIX_TIME: Final = "Write it before the name: `[00:05] Client: ...`."
 # A name and a text that a time such as `[00:05 - 00:09]` was split into.
 _HOUR: Final = r"[\s\[(]\d{1,2}$"
@@ -270,7 +269,7 @@ def _read_speakers(
         _refuse_forgotten(rows, named["name"], options)
         named = named.where(named["name"].map(options.is_name))
         within = named["name"].str.contains(_HOUR) & named["text"].str.contains(_MINUTES)
-        refuse_row(rows, within, "a time follows the name", f"{_FIX_TIME} {_FIX_LINE}")
+        refuse_row(rows, within, "a time follows the name", f"{_FIX_TIME} {FIX_LINE}")
         if times := int(named[["before", "after"]].notna().any(axis=1).sum()):
             source.notes["times beside names, left out"] += times
         names = named["name"].groupby(rows["dialogue"]).ffill().fillna("").str.strip()
@@ -297,7 +296,7 @@ def _refuse_forgotten(rows: pd.DataFrame, starts: pd.Series, options: Options) -
     shown = ", ".join(f"{name} ({number:,})" for name, number in counts.most_common(8))
     hint = (
         "Name all speakers: --user NAME, --listener NAME or --leave-out NAME; each may be given "
-        f"several times. {_FIX_LINE}"
+        f"several times. {FIX_LINE}"
     )
     refuse_row(rows, forgotten, f"lines start like those of other speakers: {shown}", hint)
 

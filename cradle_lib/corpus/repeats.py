@@ -12,7 +12,7 @@ from typing import Any, Final
 import pandas as pd
 
 from cradle_lib.corpus.speakers import ROLES, key
-from cradle_lib.corpus.transcripts import NAMED, lines_of, looks_like_name
+from cradle_lib.corpus.transcripts import FIX_LINE, NAMED, lines_of, looks_like_name
 from cradle_lib.errors import CorpusError
 
 # The share of dialogues that are the beginning of another, or of texts with several turns, and of
@@ -52,7 +52,8 @@ def refuse_repeats(rows: pd.DataFrame, known: set[str], *, cells_name_speakers: 
         at = several.index(True)
         problem = f"{sum(several):,} of {len(rows):,} texts have lines of several speakers, here "
         problem += f"{', '.join(sorted(found[at])):.200}"
-        raise CorpusError(problem, row=rows["row"].iloc[at], hint=_DECIDE)
+        hint = f"{FIX_LINE} {_DECIDE}"
+        raise CorpusError(problem, row=rows["row"].iloc[at], hint=hint)
     pairs = [*_pairs(rows)]
     grown = sum(_repeats(one, other) or _repeats(other, one) for one, other in pairs)
     if grown > _ROWS * len(pairs):

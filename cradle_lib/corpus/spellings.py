@@ -39,8 +39,8 @@ WRITTEN_OUT: Final = re.compile(
     re.IGNORECASE,
 )
 _STATES: Final = {"ongoing": ("ongoing", "o"), "past": ("past", "p")}
-# A sign other than punctuation counts as a word: it may doubt or deny a label, as in `SH_past?`.
-_WORD: Final = re.compile(r"""[^\W_]+|[^\w\s:./()[\]'"&\u2010-\u2015-]""")
+# A sign of doubt or denial counts as a word, so that `SH_past?` is no label.
+_WORD: Final = re.compile(r"[^\W_]+|[?\u00bf!\u00a1~*+\u00ac\u2260\u00b1<>]")
 _CAMEL_CASE: Final = re.compile("(?<=[a-z])(?=[A-Z])")
 
 

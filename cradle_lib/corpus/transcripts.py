@@ -12,6 +12,8 @@ from cradle_lib.errors import CorpusError
 
 _CLOCK: Final = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?"
 _IN_BRACKETS: Final = rf"\s*[\[(]{_CLOCK}[\])]"
+#: What to do about a line that only looks like that of another speaker.
+FIX_LINE: Final = "If it is text, put a dash before it: `- Note: ...`."
 #: ``Name: text``: a line of a transcript, or the text of a table without a column for the speaker.
 #: There may be a time before or after the colon: ``Name [00:05]: text``, ``Name: [00:05] text``.
 NAMED: Final = re.compile(

@@ -183,7 +183,7 @@ def test_data_check_compares_other_corpora_with_the_paper_only_on_request(own: P
     # One of the labels is on a row where no model is asked.
     assert int(rows["labels"][0]) == sum(int(rows[label][0]) for label in labels.LABELS) + 1
     for part in (
-        "labels: on all rows, single labels: on user turns",
+        "`labels` counts all rows, single labels count user turns",
         "Dialogues by scenario: S2 1, S4 2.",
         "dialogues without a user turn, where no model is asked (1, the first: talk-3)",
         "rows without a speaker, which continue the row above (1, the first: talk-1, turn 1)",

@@ -1,4 +1,4 @@
-"""Commands for the written dialogues: checks, and what blind readers say of them."""
+"""Commands for the written dialogues: checks, and the answers of blind readers."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cradle_extras.construction.validators.duplicates import near_duplicates
-from tools.surrogate.dialogue_files import Row, Written
+from tools.surrogate.dialogue_files import SENTENCE, Row, Written
 
 #: Four-grams are counted within this many user turns.
 WINDOW: Final = 1900
@@ -29,8 +29,6 @@ MOST: Final = 0.12
 FEW: Final = 3
 #: Two rows are near duplicates if the Jaccard index of their words is at least this.
 NEAR: Final = 0.7
-# Shorter rows may be alike.
-SENTENCE: Final = 5
 
 _WORD: Final = re.compile(r"[a-z0-9]+(?:'[a-z]+)*")
 _ENDING: Final = re.compile(r"('s|s|ing|ed)$")

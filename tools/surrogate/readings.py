@@ -1,4 +1,4 @@
-"""What blind readers say of the written dialogues, beside the plans that the readers did not see.
+"""Compares the answers of blind readers with the plans, which the readers did not see.
 
 ``readings/SPLIT-NN-READER.jsonl`` has a reader's answers: grades, the labels of each user row, and
 objections. A text is named by its checksum, so an answer to a text that was changed later is

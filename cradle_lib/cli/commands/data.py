@@ -57,7 +57,7 @@ def check(
             | ({"published": item.published} if paper else {})
             for item in checks
         ]
-        about = "labels: on all rows, single labels: on user turns"
+        about = "`labels` counts all rows, single labels count user turns"
         print_table(rows, f"{corpus.name} ({corpus.fingerprint}); {about}")
         for column, counts in meta.items():
             shown = ", ".join(f"{value} {count:,}" for value, count in counts.items())

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Annotated, ClassVar, Final
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from cradle_lib.corpus import Dialogue
 from cradle_lib.corpus.dialogue import valid_unicode
@@ -28,6 +28,7 @@ from cradle_lib.errors import CorpusError
 from cradle_lib.labels import format_mask
 from cradle_lib.prompts import Template
 from cradle_lib.record import History
+from cradle_lib.validation import faults
 
 TAG: Final = "MODEL_TAG"
 #: Branch in :attr:`Metadata.choices` that ends the answer.
@@ -194,6 +195,8 @@ class Prediction(Metadata):
         return f"<Prediction {place}: {self.outcome}, {format_mask(self.mask)}>"
 
 
+#: Checks the fields of a journal's line.
+PREDICTION: Final = TypeAdapter(Prediction)
 _COUNTS: Final = ("tokens_in", "tokens_cached", "tokens_written", "tokens_out")
 
 
@@ -208,12 +211,16 @@ def _storable(answer: Answer) -> Answer:
         count = getattr(answer, name)
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             answer = replace(answer, **{name: None})  # type: ignore[arg-type]
+    line = {
+        f.name: getattr(answer, f.name) for f in fields(Answer) if f.name not in ("error", "text")
+    }
+    line |= {"dialogue": "", "turn": 0, "key": "", "answer": answer.text, "mask": 0}
+    line["outcome"] = answer.outcome or Outcome.OK
     try:
-        Outcome(answer.outcome or Outcome.OK)
-        named = {f.name: getattr(answer, f.name) for f in fields(Answer) if f.name != "error"}
-        json.dumps(named, allow_nan=False)
+        PREDICTION.validate_python(json.loads(json.dumps(line, allow_nan=False)))
     except (TypeError, ValueError) as error:
-        reason = f"what the engine says about its answer can't be stored: {error}"
+        problem = faults(error, Prediction) if isinstance(error, ValidationError) else str(error)
+        reason = f"what the engine says about its answer can't be stored: {problem}"
         return Answer(answer.text, Outcome.FAILED, reason, error=error)
     return answer
 

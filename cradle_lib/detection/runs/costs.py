@@ -192,14 +192,15 @@ class Budget:
             EngineError: If it does not; the message has the money spent and the cost of a call.
         """
         if not self.allows(1):
-            raise EngineError(f"{self.state}. Give a higher limit to go on.")
+            raise EngineError(f"{self.state(1)}. Give a higher limit to go on.")
 
-    @property
-    def state(self) -> str:
-        """Describes the money spent, and the highest cost of the next call."""
+    def state(self, calls: int) -> str:
+        """Describes the money spent, and the highest cost of the open or next calls."""
+        cost = dollars(calls * self.highest)
+        more = f"one more may cost {cost}" if calls == 1 else f"{calls} open calls may cost {cost}"
         return (
             f"{dollars(self.spent)} of --max-cost {dollars(self.limit)} are spent (calls without "
-            f"reported usage as an upper bound), and one more may cost {dollars(self.highest)}"
+            f"reported usage as an upper bound), and {more}"
         )
 
     def add(self, prediction: Prediction) -> None:

@@ -21,7 +21,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 from io import FileIO
 from itertools import islice
@@ -29,12 +29,12 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from filelock import FileLock, Timeout
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from cradle_lib import paths, strict_json
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.protocol.parsing import Outcome, read_answer
-from cradle_lib.detection.protocol.session import Metadata, Prediction
+from cradle_lib.detection.protocol.session import PREDICTION, Metadata, Prediction
 from cradle_lib.errors import CorpusError, JournalError, RegistryError
 from cradle_lib.files import visible_files
 from cradle_lib.labels import format_mask, parse
@@ -48,7 +48,6 @@ CHECKSUM_DIGITS: Final = 8
 _CHECKSUM: Final = rf"(\.[0-9a-f]{{{CHECKSUM_DIGITS}}})?"
 _SYNC_SECONDS: Final = 1.0
 _START: Final = b'{"record": {'
-_PREDICTION: Final = TypeAdapter(Prediction)
 _FIELDS: Final = ("dialogue", "turn", "key", "answer", "labels", "outcome", "reason")
 _METADATA: Final = tuple(f.name for f in fields(Metadata) if f.name != "error")
 # Fields that are written only if they are set: most engines do not use them.
@@ -298,7 +297,7 @@ def _parse_prediction(line: dict[str, Any], *, asks_for_labels: bool) -> Predict
     line.pop("dropped", None)
     mask = parse(str(line.pop("labels", "")))
     try:
-        prediction = _PREDICTION.validate_python(line | {"mask": mask})
+        prediction = PREDICTION.validate_python(line | {"mask": mask})
     except ValidationError as error:
         raise ValueError(faults(error, Prediction)) from None
     outcome = prediction.outcome
@@ -352,8 +351,7 @@ def _of_same_file(before: Record, now: Record, path: Path) -> Record:
     )
 
 
-@contextmanager
-def lock_journal(path: Path) -> Iterator[None]:
+def lock_journal(path: Path) -> AbstractContextManager[object]:
     """Locks a journal against other processes, from before it is read until all is written.
 
     Args:
@@ -363,19 +361,14 @@ def lock_journal(path: Path) -> Iterator[None]:
         JournalError: If another process has the lock.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A separate file, because locking may empty the locked file.
-    lock = FileLock(path.with_name(f".{path.name}.lock"))
     try:
-        lock.acquire(timeout=0)
+        # A separate file, because locking may empty the locked file.
+        return FileLock(path.with_name(f".{path.name}.lock")).acquire(timeout=0)
     except Timeout:
         raise JournalError(
             f"{paths.shown(path)}: another process is writing this journal. "
             "Wait for it to end, or split the work with --shard."
         ) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 # ---- Locations of journals -----------------------------------------------------------------

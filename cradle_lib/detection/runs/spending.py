@@ -33,8 +33,6 @@ class Spending:
         self.stopped: str | None = None
         self._budget, self._engine, self._name = budget, engine, name
         self._calls = budget.parallel(calls)
-        # Calls that may have been in flight when the run was stopped, without those charged since.
-        self._in_flight = 0
         # Dialogues with an open question, and those of them whose answer was not charged yet.
         self._open: set[str] = set()
         self._answered: set[str] = set()
@@ -77,22 +75,20 @@ class Spending:
             more: Whether the run has further questions.
 
         Raises:
-            EngineError: If the engine repeats calls after it was stopped.
+            EngineError: After a failed call, if the run was stopped: the call may not be repeated.
         """
         with self._lock:
             self._budget.add(prediction)
             if answered:
                 self._open.discard(prediction.dialogue)
                 self._answered.discard(prediction.dialogue)
-            stops = self.stopped is None and more and not self._budget.allows(len(self._open) or 1)
+            calls = len(self._open) or 1
+            stops = self.stopped is None and more and not self._budget.allows(calls)
             if stops:
-                self.stopped = self._budget.state
-                self._in_flight = len(self._open - {prediction.dialogue})
-            else:
-                self._in_flight -= 1
+                self.stopped = self._budget.state(calls)
         if stops and self.stopped is not None:
             self._engine.stop(self.stopped)
-        if not answered and self._in_flight <= 0:
+        if not answered:
             self.check_stopped()
 
     def check_stopped(self) -> None:

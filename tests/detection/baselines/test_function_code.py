@@ -10,12 +10,15 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from re import IGNORECASE
 from types import ModuleType
 
 import pytest
+from numpy import argmax
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.metrics import f1_score
 
-from cradle_lib.corpus import Corpus
+from cradle_lib.corpus import Corpus, load_corpus
 from cradle_lib.detection import Prompt, run_model
 from cradle_lib.detection.baselines.function_code import FunctionCode
 from cradle_lib.errors import EngineError
@@ -90,6 +93,8 @@ def test_other_values_are_another_function(make: Callable[[object], object]) -> 
     values = ["none", "alert_past", 1, 1.0, None, ("a", "b"), ["a", "b"], {"b", "a"}, {"a": "b"}]
     values += [["ab"], {"b": "a"}, re.compile("a"), re.compile("a", re.IGNORECASE), [["a"], "b"]]
     values += [re.compile(999 * "a"), re.compile(999 * "a" + "b"), [always, other], [other, always]]
+    values += [{frozenset("ab"): 1}, {frozenset("ac"): 1}, {re.compile(999 * "a" + "c"): 1}]
+    values += [{re.compile(999 * "a" + "d"): 1}, {("a", 1), ("b", 2)}, {("a", 2), ("b", 1)}]
     values += [[always, always], {"a": always, "b": other}, {"a": other, "b": always}, len, max]
     codes = [code(make(value)) for value in values]
     assert len(set(codes)) == len(values)
@@ -153,15 +158,33 @@ def test_a_module_of_the_user_is_unknown(name: str, rules: ModuleType) -> None:
     ]
 
 
-def test_modules_functions_and_classes_of_packages_are_known() -> None:
+def test_code_of_packages_is_known_by_its_name() -> None:
     def answer(prompt: Prompt) -> str:
         import math
 
-        math.floor(CountVectorizer.min_df + len(re.findall("a", prompt.current)))
+        f1_score([1], [1])
+        load_corpus("surrogate")
+        math.floor(CountVectorizer.min_df + argmax(re.findall("a", prompt.current, IGNORECASE)))
         return "none"
 
-    assert "re = re" in code(answer)
-    assert "CountVectorizer = sklearn.feature_extraction.text CountVectorizer" in code(answer)
+    assert code(answer).splitlines()[-6:] == [
+        "f1_score = sklearn.metrics._classification.f1_score",
+        "load_corpus = cradle_lib.corpus.load.load_corpus",
+        "CountVectorizer = sklearn.feature_extraction.text.CountVectorizer",
+        "argmax = numpy.argmax",
+        "re = re",
+        "IGNORECASE = re.RegexFlag.IGNORECASE",
+    ]
+
+
+def test_lambdas_are_identified_by_their_own_text() -> None:
+    one = functools.partial(always, words=lambda text: "a" if text
+                            else "b")  # fmt: skip
+    two = functools.partial(always, words=lambda text: "a" if text
+                            else "c")  # fmt: skip
+    assert code(one) != code(two)
+    pair = [lambda prompt: "none", lambda prompt: "alert_past"]
+    assert all(FunctionCode(one).unknown == ["`<lambda>` (no source)"] for one in pair)
 
 
 @pytest.mark.parametrize("text", ["def answer(prompt):\n    return 'alert_past'\n", "def answer("])

@@ -96,8 +96,14 @@ def test_an_exception_fails_only_its_question(
     [
         ({"choices": [{"none": math.nan}]}, "not JSON compliant"),
         ({"choices": [{"none": np.float32(-1)}]}, "float32 is not JSON serializable"),
-        ({"outcome": "odd"}, "'odd' is not a valid Outcome"),
+        ({"outcome": "odd"}, "field `outcome`"),
         ({"reason": b"odd"}, "bytes is not JSON serializable"),
+        ({"reason": 5}, "field `reason` must be text"),
+        ({"served": ["x"]}, "field `served` must be text"),
+        ({"ending": 3}, "field `ending` must be text"),
+        ({"choices": {"a": 1}}, "field `choices` must be a list"),
+        ({"choices": [{"a": "x"}]}, "choices"),
+        ({"tokens_in": 1, "limited_by": 7}, "field `limited_by` must be text"),
     ],
 )
 def test_an_answer_that_a_journal_cannot_have_is_failed(

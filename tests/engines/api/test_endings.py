@@ -99,7 +99,11 @@ def test_a_change_of_served_model_is_reported_once(service: FaultServer, tmp_pat
         ("./weights/Qwen3-32B", "qwen3-32b", True),
         ("llama-3-70b", "meta-llama/llama-3-70b:free", True),
         ("gpt-4", "tiny-model-1b", False),
+        ("gpt-4", "gpt-4-0613", True),
         ("Qwen3-32B", "Qwen3-8B", False),
+        ("gpt-4o", "gpt-4o-mini", False),
+        ("gpt-4", "gpt-4o", False),
+        ("gemini-2.5-flash", "gemini-2.5-flash-lite", False),
     ],
 )
 def test_another_model_than_asked_for_is_reported_once(
