@@ -116,7 +116,8 @@ class Comparison:
             - ``p``, ``adjusted_p`` (float): before and after correction: Holm's over the declared
               family, Benjamini and Hochberg's over the labels; NaN without a test.
             - ``support`` (int): number of gold labels that the score is based on.
-            - ``discordant`` (int): dialogues on which the two runs have different counts.
+            - ``discordant`` (int): dialogues on which the two runs have different counts in this
+              score: summed over the labels for ``micro_f1``, of each label for ``macro_f1``.
             - ``detectable`` (float): the smallest true difference that is significant in 80 % of
               samples of this size, before correction; NaN if all dialogues are alike.
             - ``verdict`` (str): ``different`` if the adjusted p-value is below 0.05,
@@ -143,7 +144,9 @@ def compare(
         runs: Two or more runs over the same dialogues; the first is the baseline.
         names: Names of the runs; by default those in their records.
         conventions: Choices that the paper leaves open; the defaults if ``None``.
-        permutations: Permutations for p-values and intervals, at least 1.
+        permutations: Random permutations for p-values and intervals, at least 1. With at most 14
+            discordant dialogues all permutations are used instead, so that p is exact. Fewer than
+            20 random ones never show a difference.
         seed: Seed of the permutations.
         by_label: Also test the F1 of each label at turn level, which takes most of the time.
 

@@ -59,6 +59,24 @@ def swap_blocks(n: int, number: int, seed: int) -> Iterator[Floats]:
     return (block.T for block in _blocks(swap_weights, n, number, seed))
 
 
+def all_swaps(discordant: NDArray[np.bool_]) -> Iterator[Floats]:
+    """Makes every swap that can change a difference, and first the one that exchanges nothing.
+
+    Only discordant dialogues are exchanged, and the first of them never: exchanging all others
+    instead gives the same difference with the other sign. With d of them there are 2^(d - 1) swaps.
+
+    Yields:
+        Zeros and ones of some swaps at a time. Shape (swaps of the block, N).
+    """
+    free = np.flatnonzero(discordant)[1:]
+    size = max(1, _BLOCK // len(discordant))
+    for start in range(0, 1 << len(free), size):
+        numbers = np.arange(start, min(start + size, 1 << len(free)))
+        swaps = np.zeros((len(numbers), len(discordant)))
+        swaps[:, free] = numbers[:, None] >> np.arange(len(free)) & 1
+        yield swaps
+
+
 def draw_weights(generator: np.random.Generator, draws: int, n: int) -> Weights:
     """Draws ``n`` of ``n`` dialogues with replacement, and counts how often each was taken.
 

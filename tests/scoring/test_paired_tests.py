@@ -11,7 +11,7 @@ from cradle_lib.scoring.counts import Counts
 from cradle_lib.scoring.paired_tests import PairedTest, paired_tests
 from cradle_lib.scoring.scores import scores
 
-from .made_runs import systems
+from .made_runs import counted, systems
 
 
 @pytest.mark.parametrize("level", ["turn", "dialogue", "confirm"])
@@ -54,40 +54,59 @@ def studentised(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.fl
     return np.where(error > 1e-9, found, np.where(np.abs(d) > 1e-9, np.inf, 0.0))
 
 
-def test_p_equals_scipys_exact_permutation_test_on_few_dialogues() -> None:
-    first, second = systems(2, 9, 5)
+@pytest.mark.parametrize("dialogues", [3, 9])
+@pytest.mark.parametrize("place", [0, 1, 4])
+def test_p_equals_scipys_exact_permutation_test_on_few_dialogues(
+    dialogues: int, place: int
+) -> None:
+    first, second = systems(2, dialogues, 5)
     pool = np.concatenate([c.tallies for c in (first, second)]).astype(float)
 
     def statistic(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
-        # scipy permutes row numbers: below 9 the first system's row, from 9 the second's.
-        return float(studentised(pool[a.astype(int)], pool[b.astype(int)])[0])
+        # scipy permutes row numbers: those of the first system's rows, then the second's.
+        t = studentised(pool[a.astype(int)], pool[b.astype(int)])[place]
+        return min(round(float(t), 9), 1e9)
 
     exact = permutation_test(
-        (np.arange(9), np.arange(9, 18)),
+        (np.arange(dialogues), np.arange(dialogues, 2 * dialogues)),
         statistic,
         permutation_type="samples",
         alternative="greater",
         n_resamples=np.inf,
     )
-    found = paired_tests(first, second, permutations=40_000, seed=1)
-    # SciPy uses all 2^9 swaps. Our sample of them has a standard error of about 0.0025.
-    assert 0.02 < exact.pvalue < 0.98
-    assert found[0].p == pytest.approx(exact.pvalue, abs=0.01)
+    for number, seed in ((10, 0), (10_000, 1)):
+        found = paired_tests(first, second, permutations=number, seed=seed)[place]
+        assert found.p == pytest.approx(exact.pvalue, abs=1e-12)
+        # Two of 2^d swaps, opposite ones, always reach the difference.
+        assert found.p >= 2.0 ** (1 - max(found.discordant, 1))
 
 
 def test_p_values_equal_those_of_a_plain_loop() -> None:
-    first, second = systems(2, 12, 2)
+    first, second = systems(2, 60, 2)
     found = paired_tests(first, second, permutations=50, seed=4)
-    swaps = np.random.default_rng(4).integers(0, 2, size=(50, 12), dtype=np.uint8)
+    swaps = np.random.default_rng(4).integers(0, 2, size=(50, 60), dtype=np.uint8)
     one, other = (c.tallies.astype(float) for c in (first, second))
     observed = studentised(one, other)
     hits = np.zeros(18)
     for swap in swaps.astype(bool)[:, :, None, None]:
         moved = studentised(np.where(swap, other, one), np.where(swap, one, other))
         hits += moved >= observed - 1e-9
-    p = (1 + hits) / 51
-    # If no swap reaches the difference, p is the smaller tail probability of Student's t.
-    assert np.where(hits > 0, column(found, "p"), p) == pytest.approx(p)
+    # If no swap reaches the difference, p is the smaller tail probability of Student's t; if few
+    # dialogues differ, p is exact.
+    random = (column(found, "discordant") > 14) & (hits > 0)
+    assert random[:2].all()
+    assert column(found, "p")[random] == pytest.approx((1 + hits[random]) / 51)
+
+
+@pytest.mark.parametrize(("permutations", "p"), [(19, 1 / 20), (99, 2 / 2**15)])
+def test_no_p_value_is_below_the_smallest_possible_one(permutations: int, p: float) -> None:
+    gold = np.full(15, 0xFFFF)
+    # The second system finds one or two labels more in each dialogue, so that t is large.
+    more = np.where(np.arange(15) % 2, 0x1FFF, 0x3FFF)
+    first, second = (counted(gold, tags, range(15), 15) for tags in (0 * gold + 0x0FFF, more))
+    micro = paired_tests(first, second, permutations=permutations)[0]
+    assert micro.p == p
+    assert (micro.low > 0) is (p < 0.05)
 
 
 def test_the_standard_error_equals_that_of_scipys_bootstrap() -> None:
