@@ -48,6 +48,8 @@ ALPHA: Final = 0.05
 POWER: Final = 0.8
 # With fewer discordant dialogues no p-value stays significant after correction.
 DISCORDANT: Final = 10
+# Fewest discordant dialogues for which :func:`detectable` gives a difference.
+MIN_DETECTABLE: Final = 20
 COMPARED: Final = ("micro_f1", "macro_f1")
 _UNDEFINED: Final = PairedTest(math.nan, math.nan, math.nan, math.nan, math.nan, 0)
 # A smaller detectable difference is 0 apart from rounding.
@@ -81,18 +83,23 @@ class Comparison:
     def power_note(self) -> str:
         """States the smallest difference that this number of dialogues can show."""
         wanted = self.differences.query("level == 'turn' and score == 'micro_f1'")
-        sizes = wanted["detectable"].dropna()
+        sizes, most = wanted["detectable"].dropna(), wanted["discordant"].max()
         if sizes.empty:
-            return (
-                "No difference varies over the dialogues, so the detectable difference is unknown."
-            )
+            reason = "No difference varies over the dialogues"
+            if wanted["p"].isna().all():
+                reason = f"Fewer than {ENOUGH} labels are gold"
+            elif most < MIN_DETECTABLE:
+                needed = f"{most} of the {MIN_DETECTABLE} needed"
+                reason = f"Runs differ from the baseline on too few dialogues ({needed})"
+            return f"{reason}, so the detectable difference is unknown."
         low, high = (f"{100 * size:.1f}" for size in (sizes.min(), sizes.max()))
         pairs = ", depending on the pair" * (low != high)
         span = low if low == high else f"{low} to {high}"
+        unknown = f" It is unknown for {len(wanted) - len(sizes)} of the {len(wanted)} pairs."
         return (
             f"With {self.dialogues:,} dialogues, the detectable difference is {span} points of "
             f"turn-level micro F1{pairs}: a true difference of this size is significant in 80 % of "
-            "samples, before correction."
+            f"samples, before correction.{unknown * (len(sizes) < len(wanted))}"
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -119,7 +126,8 @@ class Comparison:
             - ``discordant`` (int): dialogues on which the two runs have different counts in this
               score: summed over the labels for ``micro_f1``, of each label for ``macro_f1``.
             - ``detectable`` (float): the smallest true difference that is significant in 80 % of
-              samples of this size, before correction; NaN if all dialogues are alike.
+              samples of this size, before correction; NaN without a test, with fewer than 20
+              discordant dialogues, and if all dialogues are alike.
             - ``verdict`` (str): ``different`` if the adjusted p-value is below 0.05,
               ``insufficient`` if there is too little data for a test, else ``not shown``: never
               "equal".
@@ -215,21 +223,24 @@ def _corrected(frame: pd.DataFrame) -> pd.DataFrame:
     frame["adjusted_p"] = np.nan
     for chosen, method in ((~of_labels, "holm"), (of_labels, "fdr_bh")):
         frame.loc[chosen, "adjusted_p"] = adjust(frame.loc[chosen, "p"].to_numpy(), method)
-    frame["detectable"] = detectable(frame["error"].to_numpy())
+    tested = frame.where(frame["p"].notna())
+    frame["detectable"] = detectable(tested["error"].to_numpy(), tested["discordant"].to_numpy())
     frame["verdict"] = np.where(frame["adjusted_p"] < ALPHA, "different", "not shown")
     frame.loc[frame["adjusted_p"].isna(), "verdict"] = "insufficient"
     return frame[list(_COLUMNS)]
 
 
-def detectable(error: Floats) -> Floats:
+def detectable(error: Floats, discordant: Floats) -> Floats:
     """Computes the smallest true difference that a two-sided test finds with 80 % power.
 
     It is (z(1 - alpha / 2) + z(power)) times the standard error of the difference: about 2.8 times.
-    NaN where the standard error is NaN or 0.
+    NaN where the standard error is NaN or 0, and with fewer than 20 discordant dialogues: the
+    test then finds such a difference too rarely. With 5 it never does, because the smallest
+    p-value is 2 / 2^5; with 10 the power is about 70 %, with 20 about 75 %.
     """
     normal = NormalDist()
     found = (normal.inv_cdf(1 - ALPHA / 2) + normal.inv_cdf(POWER)) * error
-    return np.where(found > _NO_SPREAD, found, np.nan)
+    return np.where((found > _NO_SPREAD) & (discordant >= MIN_DETECTABLE), found, np.nan)
 
 
 def adjust(p: Floats, method: str) -> Floats:
