@@ -163,7 +163,8 @@ def compare(
 
     Raises:
         ScoringError: If there are fewer than two runs, two share a name, the conventions ask for
-            the harmonic macro F1, or their signatures differ.
+            the harmonic macro F1, their signatures differ, or they would be scored on different
+            turns.
     """
     called = tuple(names) if names is not None else tuple(run.record.name for run in runs)
     if len(runs) < 2 or len(called) != len(runs) or len(set(called)) != len(runs):
@@ -179,13 +180,26 @@ def compare(
     rows: list[dict[str, Any]] = []
     for level in LEVELS:
         found = [evaluate(run, level=level, conventions=conventions, draws=0) for run in runs]
-        agreed = require_comparable(called, [each.signature for each in found])
-        signatures[level] = replace(agreed, seed=seed)
+        signatures[level] = replace(_shared_signature(called, found), seed=seed)
         for name, other in zip(called[1:], found[1:], strict=True):
             about = {"level": level, "system": name, "signature": str(signatures[level])}
             labels = by_label and level == "turn"
             rows += [about | row for row in _tests(found[0], other, permutations, seed, labels)]
     return Comparison(called, signatures, _corrected(pd.DataFrame(rows)))
+
+
+def _shared_signature(names: Sequence[str], found: Sequence[Evaluation]) -> Signature:
+    """Gives the signature that evaluations share; refuses those that can't be compared."""
+    signature = require_comparable(names, [each.signature for each in found])
+    answered = [each.run.ok for each in found]
+    if signature.unparsed == "exclude" and any((each != answered[0]).any() for each in answered):
+        left_out = (f"{(~ok).sum()} for {name}" for name, ok in zip(names, answered, strict=True))
+        raise ScoringError(
+            "these runs can't be compared: unparsed='exclude' leaves out different turns of each "
+            f"({', '.join(left_out)}). Compare with unparsed=miss or unparsed=none, which score "
+            "the same turns of all runs."
+        )
+    return signature
 
 
 def _tests(
@@ -269,7 +283,7 @@ def rank_ranges(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
 
     Args:
         evaluations: Evaluations of any systems and levels. Those of one level over the same
-            dialogues are ranked together, with the draws and seed of their signatures.
+            dialogues are ranked together. Except for decoding, their signatures must be the same.
 
     Returns:
         One row for each evaluation, by level and dialogues, the best system first.
@@ -282,6 +296,9 @@ def rank_ranges(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
           always contains the ranks in the corpus itself; without draws, and for a single dialogue,
           only these.
         - ``signature`` (str): the scoring settings.
+
+    Raises:
+        ScoringError: If evaluations that would be ranked together can't be compared.
     """
     groups: dict[tuple[str, str], list[Evaluation]] = {}
     for each in evaluations:
@@ -293,7 +310,8 @@ def rank_ranges(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
 
 def _ranked(group: Sequence[Evaluation]) -> list[dict[str, Any]]:
     """Ranks the systems of one level that were scored over the same dialogues."""
-    signature, ranked = group[0].signature, group[0].undefined_because is None
+    signature = _shared_signature([each.run.record.name for each in group], group)
+    ranked = group[0].undefined_because is None
     tallies = [tallies_at(each.counts.rows, each.counts.level).sum(axis=1) for each in group]
     rows = np.stack(tallies, axis=1)
     ranks = partial(_ranks, zero_division=signature.zero_division)

@@ -66,7 +66,8 @@ class Conventions:
         unparsed: Answers that were unparsed, refused or failed. They predict nothing. ``miss``: a
             unit with such an answer and with neither predicted nor gold labels is not an exact
             match and has Jaccard 0. ``none``: they count as if the model had answered ``none``.
-            ``exclude``: their turns are left out, gold labels included.
+            ``exclude``: their turns are left out, gold labels included, so runs are compared only
+            if they have such answers on the same turns.
         macro_f1: ``mean`` of the labels' F1, or ``harmonic`` mean of macro precision and macro
             recall.
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from cradle_lib.detection.runs.predictions import Predictions
 from cradle_lib.errors import ScoringError
 from cradle_lib.labels import LABELS
 from cradle_lib.scoring.compare import Comparison, compare, detectable, rank_ranges
+from cradle_lib.scoring.conventions import Conventions
 from cradle_lib.scoring.evaluate import evaluate
 
 from .made_runs import AO, SHO, bits, make_corpus, make_predictions
@@ -68,6 +70,44 @@ def test_incomparable_runs_are_refused(runs: list[Predictions]) -> None:
     for wrong in (runs[:1], runs[:2]):
         with pytest.raises(ScoringError, match="Name two or more, each once"):
             compare(wrong)
+
+
+@pytest.mark.parametrize("left_out", ["o" * 120, "u" + "o" * 119])
+def test_runs_that_leave_out_different_turns_are_refused(
+    runs: list[Predictions], left_out: str
+) -> None:
+    pair = [
+        make_predictions(runs[0].corpus, runs[2].masks, outcomes, name)
+        for name, outcomes in (("a", "ou" + "o" * 118), ("b", left_out))
+    ]
+    exclude = Conventions(unparsed="exclude")
+    message = rf"leaves out different turns of each \(1 for a, {left_out.count('u')} for b\)"
+    with pytest.raises(ScoringError, match=message):
+        compare(pair, conventions=exclude, **QUICK)
+    with pytest.raises(ScoringError, match=message):
+        rank_ranges([evaluate(run, conventions=exclude, draws=0) for run in pair])
+    same = compare([pair[0]] * 2, names=["a", "b"], conventions=exclude, **QUICK)
+    assert same.to_frame()["value"].dropna().eq(0).all()
+
+
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [
+        ("draws", {"draws": 0}),
+        ("seed", {"seed": 1}),
+        ("zero_division", {"conventions": Conventions(zero_division=1.0)}),
+    ],
+)
+def test_evaluations_with_other_settings_are_not_ranked_together(
+    runs: list[Predictions], part: str, other: dict[str, Any]
+) -> None:
+    for pair in ([{}, other], [other, {}]):
+        found = [
+            evaluate(run, **{"draws": 20, **options})
+            for run, options in zip(runs, pair, strict=False)
+        ]
+        with pytest.raises(ScoringError, match=f"can't be compared: {part} is"):
+            rank_ranges(found)
 
 
 def test_the_power_note_follows_the_textbook_formula(runs: list[Predictions]) -> None:
