@@ -114,10 +114,10 @@ class Comparison:
             - ``system`` (str): the run that is compared with the baseline.
             - ``baseline_score``, ``own_score`` (float): the scores of the two, 0 to 1.
             - ``value``, ``low``, ``high`` (float): ``own_score`` minus ``baseline_score`` and its
-              95 % interval, -1 to 1; NaN if no label is gold at the level, and bounds also if all
-              dialogues are alike. The interval
-              contains the differences that the test does not reject: 0 is outside it if and only if
-              ``p`` is below 0.05.
+              95 % interval, -1 to 1; NaN if no label is gold at the level, or the single label
+              never, and bounds also if all dialogues are alike. The interval contains the
+              differences that the test does not reject: 0 is outside it if and only if ``p`` is
+              below 0.05.
             - ``error`` (float): standard error of the difference over dialogues; 0 where all
               dialogues are alike.
             - ``p``, ``adjusted_p`` (float): before and after correction: Holm's over the declared
@@ -224,6 +224,8 @@ def _tests(
         one, two = (float(each.estimate(score, label).value) for each in (baseline, other))
         scores = {"baseline_score": one, "own_score": two, "value": two - one}
         gold = sum(support.values()) if label is None else support[label]
+        if not gold:
+            test = replace(_UNDEFINED, discordant=test.discordant)
         rows.append(asdict(test) | scores | {"score": score, "label": label, "support": gold})
     return rows
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,7 +33,8 @@ class Evaluation:
         run: The run, restricted to the dialogues with gold labels.
         signature: The scoring settings.
         scores: The scores with their intervals, by the names of :data:`.OVERALL` and of
-            :data:`.PER_LABEL`; the latter have one entry for each of :attr:`labels`.
+            :data:`.PER_LABEL`; the latter have one entry for each of :attr:`labels`. NaN if none of
+            the scored labels is gold.
         counts: The counts from which the scores were computed.
         unlabelled: A sentence on the dialogues of the run without gold labels, if there are any.
     """
@@ -154,7 +154,6 @@ class Evaluation:
         estimates, counted = ["value", "low", "high"], ["support", "tp", "fp", "fn"]
         frame[estimates] = frame[estimates].astype(float)
         frame[counted] = frame[counted].astype("Int64")
-        frame.loc[frame["support"] == 0, estimates] = math.nan
         return signed(frame.assign(signature=str(self.signature)))
 
 
@@ -177,7 +176,8 @@ def evaluate(
         seed: Seed of the draws.
 
     Returns:
-        The evaluation of the dialogues with gold labels. All scores are NaN if no label is gold.
+        The evaluation of the dialogues with gold labels. All scores are NaN if no label is gold,
+        and those of a label if it is never gold.
 
     Raises:
         ScoringError: If the conventions exclude every turn, or if the number of draws is
@@ -208,9 +208,10 @@ def evaluate(
     found |= _label_estimates(
         measured(counts.total), counts, intervals=draws > 0 and len(counts.rows) > 1
     )
-    if not tallies_at(counts.total, level)[:, [0, 2]].any():
-        nothing = {name: np.full_like(estimate.value, np.nan) for name, estimate in found.items()}
-        found = {name: Estimate(value, value, value) for name, value in nothing.items()}
+    gold = tallies_at(counts.total, level)[:, [0, 2]].any(axis=1)
+    for name, estimate in found.items():
+        defined = gold if name in PER_LABEL else gold.any()
+        found[name] = Estimate(*(np.where(defined, part, np.nan)[()] for part in estimate))
     signature = signature_of(predictions, conventions, level=level, draws=draws, seed=seed)
     return Evaluation(predictions, signature, found, counts, unlabelled)
 
