@@ -103,10 +103,11 @@ def score_bundles(
 ) -> None:
     """Prints the scores of several bundles in one table, a row for each."""
     runs = [load_bundle(path, corpus, partial=partial) for path in bundles]
-    if no_labels := unmet(corpus, "labels"):
+    results = [score_levels(run) for run in runs]
+    # Conventions may score labels outside user turns.
+    if (no_labels := unmet(corpus, "labels")) and results[0]["turn"].undefined_because:
         show_predicted(runs, f"{no_labels}: there is nothing to score against.", as_json=as_json)
         return
-    results = [score_levels(run) for run in runs]
     if as_json:
         content = [
             {"bundle": str(path), "run": run.record.name, "levels": level_scores(found)}

@@ -36,14 +36,15 @@ class Evaluation:
             :data:`.PER_LABEL`; the latter have one entry for each of :attr:`labels`. NaN if none of
             the scored labels is gold.
         counts: The counts from which the scores were computed.
-        unlabelled: A sentence on the dialogues of the run without gold labels, if there are any.
+        left_out: Sentences on the dialogues and gold labels of the run's corpus that are not
+            scored: dialogues without gold labels, and labels on other rows than user turns.
     """
 
     run: Predictions
     signature: Signature
     scores: dict[str, Estimate]
     counts: Counts
-    unlabelled: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Names the run, its dialogues, the level and the micro F1."""
@@ -83,14 +84,14 @@ class Evaluation:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for display below the scores: the settings, and labels that are never gold."""
-        notes = [f"In words: {self.signature.long()}.", *self.unlabelled]
+        notes = [f"In words: {self.signature.long()}.", *self.left_out]
         absent = sum(not support for support in self.support.values())
         if self.undefined_because:
             notes.append(f"{self.undefined_because}: no score is defined.")
         elif absent and not self.signature.zero_division:
             notes.append(
-                f"{absent} of the {len(self.labels)} labels are never gold here: each counts as 0 "
-                "in macro scores and has no F1."
+                f"{absent} of the {len(self.labels)} labels are never gold on the scored turns: "
+                "each counts as 0 in macro scores and has no F1."
             )
         return tuple(notes)
 
@@ -183,8 +184,10 @@ def evaluate(
         ScoringError: If the conventions exclude every turn, or if the number of draws is
             negative.
     """
-    unlabelled = predictions.corpus.unlabelled_note
+    left_out = predictions.corpus.unlabelled_note
     conventions, predictions = conventions or Conventions(), predictions.labelled
+    if conventions.orphans == "ignore":
+        left_out += predictions.corpus.unasked_labels
     rows = align_rows(predictions, conventions)
     if conventions.unparsed == "exclude" and len(rows.gold) and not rows.answered.any():
         outcomes = {str(outcome): n for outcome, n in predictions.outcome_counts.items()}
@@ -213,7 +216,7 @@ def evaluate(
         defined = gold if name in PER_LABEL else gold.any()
         found[name] = Estimate(*(np.where(defined, part, np.nan)[()] for part in estimate))
     signature = signature_of(predictions, conventions, level=level, draws=draws, seed=seed)
-    return Evaluation(predictions, signature, found, counts, unlabelled)
+    return Evaluation(predictions, signature, found, counts, left_out)
 
 
 def _label_estimates(found: Scores, counts: Counts, *, intervals: bool) -> dict[str, Estimate]:

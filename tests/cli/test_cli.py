@@ -135,6 +135,26 @@ def test_a_partial_run_is_refused_unless_asked_for(infer: Infer, own: Path, jour
     assert "2 of 3 user turns" in scored.stdout
 
 
+@pytest.mark.parametrize("orphans", ["ignore", "attach", "count"])
+@pytest.mark.parametrize("on_user_turn", [True, False])
+def test_labels_outside_user_turns_are_scored_or_named(
+    infer: Infer, own: Path, journal: Path, orphans: str, on_user_turn: bool
+) -> None:
+    if not on_user_turn:
+        # The only label is then an alert on a continuation row.
+        own.write_text(OWN.replace("confirm_SH_ongoing", "none"), encoding="utf-8")
+    infer(Answer("alert_past"), Answer("none"))
+    options = ("--corpus", own, "--draws", "0", "--convention", f"orphans={orphans}")
+    shown = invoke("score", journal, *options).stdout
+    ignored = orphans == "ignore"
+    unscored = ignored and not on_user_turn
+    assert ("there is nothing to score against" in shown) is unscored
+    assert ("micro f1" in shown) is not unscored
+    assert ("1 gold label is not on user turns" in shown) is (ignored and on_user_turn)
+    assert ("no score at level turn" in shown) is False
+    assert ("no score at level confirm" in shown) is not (on_user_turn or unscored)
+
+
 def test_conventions_can_be_set_and_are_in_the_signature(
     infer: Infer, own: Path, journal: Path
 ) -> None:

@@ -32,7 +32,11 @@ def test_labels_that_are_never_gold_have_no_f1() -> None:
     never = of_labels[~of_labels["label"].isin(["alert_ongoing", "confirm_SH_ongoing"])]
     assert never[["value", "low", "high"]].isna().all(axis=None)
     assert frame.drop(index=never.index)["value"].notna().all()
-    assert "14 of the 16 labels are never gold here" in evaluate(RUN, draws=0).notes[-1]
+    notes = evaluate(RUN, draws=0).notes
+    assert "14 of the 16 labels are never gold on the scored turns" in notes[-1]
+    assert notes[1].startswith("1 gold label is not on user turns")
+    counted = evaluate(RUN, draws=0, conventions=Conventions(orphans="count")).notes
+    assert "13 of the 16 labels" in counted[1]
 
 
 def test_the_signature_names_the_settings() -> None:

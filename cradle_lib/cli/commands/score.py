@@ -15,7 +15,7 @@ from cradle_lib.corpus import load_corpus
 from cradle_lib.corpus.needs import unmet
 from cradle_lib.detection.runs.predictions import Predictions, load_predictions
 from cradle_lib.errors import CradleError
-from cradle_lib.scoring.conventions import LEVELS, NEEDED, Level
+from cradle_lib.scoring.conventions import LEVELS, Level
 from cradle_lib.scoring.evaluate import Evaluation, evaluate
 from cradle_lib.scoring.output import json_rows, level_scores, predicted_rates
 from cradle_lib.scoring.scores import OVERALL
@@ -55,10 +55,11 @@ def score(
         part("bundle")(bundles, loaded, score_levels, partial=partial, as_json=as_json)
         return
     run = load_predictions(journals, loaded, partial=partial)
-    if no_labels := unmet(run.corpus, "labels"):
+    results = score_levels(run)
+    # Conventions may score labels outside user turns.
+    if (no_labels := unmet(run.corpus, "labels")) and results["turn"].undefined_because:
         show_predicted([run], f"{no_labels}: there is nothing to score against.", as_json=as_json)
         return
-    results = score_levels(run)
     if as_json:
         print_json(level_scores(results))
         return
@@ -69,12 +70,12 @@ def score(
     title = f"{run.record.name} on {run.corpus.name}, percent"
     print_table(rows, title, interval_note(rows), right=LEVELS)
     _show_answered(run)
-    for sentence in run.corpus.unlabelled_note:
+    for sentence in results["turn"].left_out:
         out.print(sentence)
     if run.cleaned:
         out.print(cleaned_note(run.cleaned))
-    for level, need in NEEDED.items():
-        if reason := unmet(run.corpus, need):
+    for level, found in results.items():
+        if reason := found.undefined_because:
             out.print(f"{reason}: no score at level {level} is defined.")
     for level in LEVELS:
         out.print(str(results[level].signature))

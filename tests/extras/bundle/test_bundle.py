@@ -87,6 +87,20 @@ def test_a_bundle_of_dialogues_without_labels_states_no_score(tmp_path: Path) ->
     assert kinds(forged, corpus) == {"score"}
 
 
+@pytest.mark.parametrize(
+    ("orphans", "shown"), [("ignore", "nothing to score against"), ("count", "F1 in percent")]
+)
+def test_labels_outside_user_turns_are_scored_if_asked_for(
+    orphans: str, shown: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("turn_id,text,labels\n0,User: I passed!,none\n1,- never,alert_past\n")
+    journal = run(find_model("keyword", load_registry()), load_corpus(path), out=tmp_path)
+    bundle(journal, load_corpus(path), tmp_path / "own.zip", draws=0)
+    options = ("--corpus", path, "--draws", "0", "--convention", f"orphans={orphans}")
+    assert shown in invoke("score", tmp_path / "own.zip", *options).stdout
+
+
 def _at(turn: int, **values: Any) -> Callable[[Lines], Lines]:
     return lambda lines: [{**x, **values} if x.get("turn") == turn else x for x in lines]
 
