@@ -264,14 +264,15 @@ def common_dialogues(runs: Sequence[Predictions]) -> list[Predictions]:
     """Restricts runs over a corpus, or over parts of it, to their common dialogues.
 
     Raises:
-        ScoringError: If no dialogue is covered by all.
+        ScoringError: If no dialogue with a user turn is covered by all.
     """
     shared = set.intersection(*({d.id for d in run.corpus} for run in runs))
     fewest = min(runs, key=lambda run: len(run.corpus)).corpus
     chosen = [place for place, dialogue in enumerate(fewest) if dialogue.id in shared]
-    if not chosen:
+    if not any(fewest.dialogues[place].user_turns for place in chosen):
         raise ScoringError(
-            f"no dialogue is covered by all {len(runs)} runs. Compare runs over the same corpus."
+            f"no dialogue with a user turn is covered by all {len(runs)} runs. Compare runs over "
+            "the same corpus."
         )
     part = fewest
     if len(chosen) < len(fewest):

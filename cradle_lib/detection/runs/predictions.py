@@ -228,15 +228,25 @@ def asked_turns(corpus: Corpus) -> set[tuple[str, int]]:
 
 
 def aligned(record: Record, stored: Iterable[Prediction], corpus: Corpus) -> Predictions:
-    """Aligns answers to the dialogues that they cover completely; the last answer counts."""
+    """Aligns answers to the dialogues that they cover completely; the last answer counts.
+
+    Of a partial run, dialogues without user turns are kept only if it is a finished sample that
+    contains them: they have no answer that could be missing.
+    """
     found = {(p.dialogue, p.turn): p for p in stored}
-    chosen = [
+    covered = [
         position
         for position, dialogue in enumerate(corpus)
         if all((dialogue.id, turn.turn_id) in found for turn in dialogue.user_turns)
     ]
     part = corpus
-    if len(chosen) < len(corpus):
+    if len(covered) < len(corpus):
+        dialogues = corpus.dialogues
+        kept = {dialogues[place].id for place in covered if dialogues[place].user_turns}
+        sample = set(record.dialogues or ())
+        if sample <= {dialogues[place].id for place in covered}:
+            kept |= sample
+        chosen = [place for place in covered if dialogues[place].id in kept]
         part = corpus.subset(chosen, f"{corpus.name}[{len(chosen)}]")
     rows = [found[d.id, turn.turn_id] for d in part for turn in d.user_turns]
     return Predictions(

@@ -22,10 +22,10 @@ from cradle_lib.detection import (
 from cradle_lib.detection.models import registry as models
 from cradle_lib.detection.runs import find_runs
 from cradle_lib.detection.runs import run_model as run_model_module
-from cradle_lib.detection.runs.find_runs import load_run, run_sets
+from cradle_lib.detection.runs.find_runs import common_dialogues, load_run, run_sets
 from cradle_lib.detection.runs.run import run
 from cradle_lib.detection.runs.run_model import default_runs
-from cradle_lib.errors import JournalError, NoRunError
+from cradle_lib.errors import JournalError, NoRunError, ScoringError
 
 from ...forty_dialogues import corpus, make_run, runs  # noqa: F401
 from ..dialogues import make_corpus
@@ -116,6 +116,40 @@ def test_an_unfinished_run_is_loaded_with_its_complete_dialogues(home: Path, for
     assert [run.record.model for run in stored_runs(forty)] == ["always-none"]
     with pytest.raises(NoRunError, match="no dialogue of surrogate-test completely"):
         stored_runs(forty, ["keyword"])
+
+
+@pytest.mark.parametrize(
+    ("limit", "answers", "covered", "finished"),
+    [
+        (None, 4, [0, 1, 2], True),
+        (None, 2, [0], False),
+        (1, 2, [0], True),
+        (2, 2, [0, 1], True),
+        (2, 1, [], False),
+        (2, 0, [], False),
+    ],
+)
+def test_a_dialogue_without_user_turns_is_covered_only_by_finished_runs(
+    limit: int | None, answers: int, covered: list[int], finished: bool, tmp_path: Path
+) -> None:
+    asked = [("User", "Hello.", "none"), ("User", "The bus was late.", "none")]
+    corpus = make_corpus([asked, [("Listener", "Well.", "none")], asked])
+    keyword = load_registry()["keyword"]
+    journal = run(keyword, corpus, out=tmp_path / "keyword.jsonl", limit=limit)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[: 1 + answers]))
+    if not covered:
+        with pytest.raises(NoRunError, match="covers no dialogue of"):
+            load_predictions(journal, corpus, partial=True)
+        return
+    found = load_predictions(journal, corpus, partial=True)
+    assert [dialogue.index for dialogue in found.corpus] == covered
+    assert found.is_finished is finished
+    # Two parts that share only a dialogue without user turns have nothing in common.
+    if len(covered) > 1:
+        other = replace(found, corpus=corpus.subset([1], "other"), masks=found.masks[:0])
+        with pytest.raises(ScoringError, match="no dialogue with a user turn is covered"):
+            common_dialogues([found, other])
 
 
 def test_shards_are_joined_and_missing_ones_are_reported(home: Path, forty: Corpus) -> None:
