@@ -22,7 +22,12 @@ from cradle_extras.bundle.archive import read_archive, write_archive
 from cradle_lib import paths
 from cradle_lib.corpus import Corpus
 from cradle_lib.detection.runs.journal import journal_files
-from cradle_lib.detection.runs.predictions import Predictions, asked_turns, load_predictions
+from cradle_lib.detection.runs.predictions import (
+    Predictions,
+    asked_turns,
+    load_predictions,
+    require_finished,
+)
 from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.scoring.conventions import LEVELS, Conventions
 from cradle_lib.scoring.evaluate import evaluate
@@ -56,11 +61,7 @@ def bundle(
     """
     files = journal_files(journal)
     run = load_predictions(files, corpus, partial=True)
-    if not run.is_finished:
-        raise JournalError(
-            f"{paths.shown(journal)}: {len(run.corpus):,} of the run's dialogues are complete. "
-            "Finish it with `cradle infer` first."
-        )
+    require_finished(run)
     scores = scored(run, conventions or Conventions(), draws, seed)
     contents, asked, left_out = {}, asked_turns(run.corpus), 0
     for file in files:

@@ -23,17 +23,19 @@ def _exports() -> None:
 
 @exports.command("inspect")
 def to_log(
-    journal: Annotated[Path, typer.Argument(help="A run's journal.")],
+    journal: Annotated[Path, typer.Argument(help="A finished run's journal.")],
     corpus: opt.Corpus = "surrogate",
     split: opt.Split = "test",
     log: Annotated[
-        Path | None, typer.Option("--out", help="Log to write; default: MODEL.eval in logs/.")
+        Path | None,
+        typer.Option("--out", help="Log to write; default: MODEL.CORPUS.eval in logs/."),
     ] = None,
     as_json: opt.Json = False,
 ) -> None:
     """Write a run as a log that `inspect view` opens, with one sample for each dialogue."""
-    target = log or Path("logs") / f"{journal.stem}.eval"
-    number = export_log(journal, load_corpus(corpus, split), target)
+    loaded = load_corpus(corpus, split)
+    target = log or Path("logs") / f"{journal.stem}.{loaded.name}.eval"
+    number = export_log(journal, loaded, target)
     if as_json:
         print_json({"dialogues": number, "log": str(target)})
         return

@@ -14,7 +14,12 @@ from inspect_ai.scorer import Score
 from cradle_lib.corpus import Corpus, Dialogue, Turn
 from cradle_lib.detection.protocol.session import Prediction
 from cradle_lib.detection.runs.journal import journal_files, parse_lines, to_bytes
-from cradle_lib.detection.runs.predictions import Predictions, load_predictions
+from cradle_lib.detection.runs.predictions import (
+    Predictions,
+    load_predictions,
+    require_finished,
+)
+from cradle_lib.errors import CradleError
 from cradle_lib.files import replacing
 from cradle_lib.record import Record
 from cradle_lib.scoring.conventions import LEVELS
@@ -32,19 +37,29 @@ ANSWERS: Final = "cradle_answers"
 def export_log(journal: Path, corpus: Corpus, path: Path) -> int:
     """Writes a run as a log of Inspect, ``.eval`` or ``.json``, with one sample for each dialogue.
 
-    The log contains the text of all completely answered dialogues. If the journal does not exist,
-    its shards are used.
+    The log contains the text of all dialogues of the run, except those without user turns, about
+    which no model was asked. If the journal does not exist, its shards are used.
 
     Returns:
         The number of dialogues in the log.
 
     Raises:
-        CradleError: If the run does not fit the corpus, or the log can't be written.
+        CradleError: If the run is not finished or does not fit the corpus, or the log exists or
+            can't be written.
     """
+    if path.exists():
+        raise CradleError(
+            "already exists", path=path, hint="Move it away, or name another log with --out."
+        )
     run = load_predictions(journal_files(journal), corpus, partial=True)
+    require_finished(run)
     record = run.record
     rows = run.to_frame().groupby("dialogue", sort=False)
-    samples = [_sample(dialogue, rows.get_group(dialogue.id), record) for dialogue in run.corpus]
+    samples = [
+        _sample(dialogue, rows.get_group(dialogue.id), record)
+        for dialogue in run.corpus
+        if dialogue.user_turns
+    ]
     metrics = {
         name: logs.EvalMetric(name=name, value=value) for name, value in overall_scores(run).items()
     }

@@ -27,7 +27,11 @@ from cradle_lib.detection.runs.journal import (
 )
 from cradle_lib.detection.runs.matching import matching_journals
 from cradle_lib.detection.runs.missing_run import missing_run, stored_with_any_settings
-from cradle_lib.detection.runs.predictions import Predictions, load_predictions
+from cradle_lib.detection.runs.predictions import (
+    Predictions,
+    load_predictions,
+    require_finished,
+)
 from cradle_lib.detection.runs.run_names import renamed, with_distinct_names
 from cradle_lib.errors import CorpusError, CradleError, JournalError, NoRunError, ScoringError
 from cradle_lib.files import visible_files
@@ -249,10 +253,7 @@ def repeated_runs(corpus: Corpus) -> dict[str, list[Predictions]]:
 
 def _require_repeat(run: Predictions, first: Predictions, path: Path) -> None:
     """Checks that a repeated run is finished, and over the same dialogues as the first one."""
-    if not run.is_finished:
-        raise JournalError(
-            f"{paths.shown(path)}: this run is not finished. Resume it with `cradle infer`."
-        )
+    require_finished(run)
     if run.corpus.fingerprint != first.corpus.fingerprint:
         raise JournalError(
             f"{paths.shown(path)}: this run is over other dialogues than the first run of "

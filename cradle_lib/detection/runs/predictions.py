@@ -222,6 +222,19 @@ def load_predictions(
     return run
 
 
+def require_finished(run: Predictions) -> None:
+    """Checks that all turns of a run's dialogues are answered.
+
+    Raises:
+        JournalError: If some are not; the message names the journals of the run.
+    """
+    if not run.is_finished:
+        raise JournalError(
+            f"{_names(run.files)}: this run is not finished: {len(run.corpus):,} of its dialogues "
+            "are complete. Finish it with `cradle infer` first."
+        )
+
+
 def asked_turns(corpus: Corpus) -> set[tuple[str, int]]:
     """Gives the dialogue's id and the ``turn_id`` of each user turn."""
     return {(dialogue.id, turn.turn_id) for dialogue in corpus for turn in dialogue.user_turns}

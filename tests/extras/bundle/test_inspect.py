@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from cradle_lib.corpus import Corpus, load_corpus
-from cradle_lib.detection import Answer, Session, load_predictions, read_journal
+from cradle_lib.detection import (
+    Answer,
+    Session,
+    find_model,
+    load_predictions,
+    load_registry,
+    read_journal,
+)
+from cradle_lib.detection.runs.run import run
+from cradle_lib.errors import CradleError, JournalError
 from cradle_lib.prompts import load_template
 from cradle_lib.scoring.conventions import LEVELS
 from cradle_lib.scoring.evaluate import evaluate
@@ -97,6 +106,42 @@ def test_a_run_becomes_a_log(ending: str, journal: Path, corpus: Corpus, tmp_pat
     assert found == pytest.approx(expected(journal, corpus), nan_ok=True)
     texts = [str(message.content) for sample in read.samples for message in sample.messages]
     assert sum("hurting myself again" in text for text in texts) == 2
+
+
+def test_a_log_is_not_replaced(
+    journal: Path, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("export", "inspect", journal, "--corpus", corpus.path or "")
+    assert invoke(*words).exit_code == 0
+    log = tmp_path / "logs" / "keyword.tiny.eval"
+    content = log.read_bytes()
+    refused = invoke(*words)
+    assert isinstance(refused.exception, CradleError)
+    assert "logs/keyword.tiny.eval: already exists. Move it away" in str(refused.exception)
+    assert log.read_bytes() == content
+
+
+def test_an_unfinished_run_is_not_exported(journal: Path, corpus: Corpus, tmp_path: Path) -> None:
+    from cradle_extras.inspect.log import export_log
+
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
+    with pytest.raises(JournalError, match="not finished: 1 of its dialogues are complete"):
+        export_log(journal, corpus, tmp_path / "run.json")
+
+
+def test_dialogues_without_user_turns_are_not_in_the_log(tmp_path: Path) -> None:
+    from inspect_ai.log import read_eval_log
+
+    from cradle_extras.inspect.log import export_log
+
+    path = tmp_path / "own.csv"
+    path.write_text("turn_id,text,labels\n0,Listener: Hi.,none\n0,User: Hello.,none\n")
+    corpus = load_corpus(path)
+    journal = run(find_model("keyword", load_registry()), corpus, out=tmp_path)
+    assert export_log(journal, corpus, tmp_path / "run.json") == 1
+    [sample] = read_eval_log(str(tmp_path / "run.json")).samples or ()
+    assert (sample.id, sample.input) == ("d0001", "User: Hello.")
 
 
 def test_only_answers_with_a_known_ending_count() -> None:
