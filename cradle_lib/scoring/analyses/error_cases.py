@@ -111,7 +111,13 @@ def turn_marks(runs: Sequence[Predictions]) -> dict[str, dict[tuple[str, int], s
         For each run by name: the marks by dialogue id and ``turn_id``, or the outcome of an
         unusable answer. Turns on which a run was not asked are left out, as are dialogues without
         gold labels.
+
+    Raises:
+        ScoringError: If two runs share a name.
     """
+    names = [run.record.name for run in runs]
+    if len(set(names)) < len(names):
+        raise ScoringError(f"runs to mark: {', '.join(names)}. Give each run its own name.")
     found: dict[str, dict[tuple[str, int], str | list[Mark]]] = {}
     for run in (run.labelled for run in runs):
         turns = [(dialogue.id, turn) for dialogue in run.corpus for turn in dialogue.user_turns]

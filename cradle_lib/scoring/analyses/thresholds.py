@@ -172,7 +172,7 @@ def chosen_thresholds(
         points: dict[str, float] = {}
         for share in recalls:
             if (enough := ratio(tp, tp[:1]) >= share).any():
-                points[f"recall of {100 * share:.0f} %"] = levels[enough][-1]
+                points[f"recall of {100 * share:.10g} %"] = levels[enough][-1]
         if other := others.get((found.run.record.system, found.wanted)):
             points["highest F1 on dev"] = _best_threshold(found, other)
         flagged = [found.predicted, *(found.values >= level for level in points.values())]

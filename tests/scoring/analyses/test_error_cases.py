@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cradle_lib.errors import ScoringError
-from cradle_lib.scoring.analyses.error_cases import error_cases
+from cradle_lib.scoring.analyses.error_cases import error_cases, turn_marks
 from cradle_lib.scoring.label_pairs import KINDS, label_pairs
 
 from ..made_runs import AO, AP, DVO, SHO, SHP, make_corpus, make_predictions, run_of
@@ -51,3 +51,10 @@ def test_models_must_have_answered_the_same_corpus() -> None:
     for runs in ([], [run_of([[(SHO, 0)]]), run_of([[(SHO, 0), (0, 0)]])]):
         with pytest.raises(ScoringError, match="over the same dialogues"):
             error_cases(runs)
+
+
+def test_runs_with_the_same_name_are_not_marked_as_one() -> None:
+    corpus = make_corpus([[("U", SHO)]])
+    pair = [make_predictions(corpus, [mask], name="a") for mask in (0, SHO)]
+    with pytest.raises(ScoringError, match="runs to mark: a, a"):
+        turn_marks(pair)

@@ -195,6 +195,13 @@ def test_a_threshold_is_chosen_on_dev_and_scored_on_test() -> None:
         chosen_thresholds([run], [run], draws=0)
 
 
+def test_near_recalls_have_a_threshold_each() -> None:
+    recalls = (0.9, 0.904, 0.07)
+    found = chosen_thresholds([sample(4)[1]], recalls=recalls, draws=0)
+    points = {"recall of 90 %", "recall of 90.4 %", "recall of 7 %", "model's own predictions"}
+    assert set(found["point"]) == points
+
+
 def test_the_precision_of_own_predictions_has_one_interval() -> None:
     _, run = sample(4)
     masks = np.where(np.arange(len(run.masks)) % 2, run.corpus.gold | 1, 0).astype(np.uint16)
