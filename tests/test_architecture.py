@@ -57,7 +57,7 @@ BUDGETS = {
         "book": 1_060,
         "cli": 1_000,
         "corpus": 2_150,
-        "detection": 2_925,
+        "detection": 2_950,
         "display": 1_225,
         "prompts": 100,
         "scoring": 2_225,
