@@ -378,7 +378,8 @@ def _is_same_model(asked: str, served: str) -> bool:
 
     def letters(name: str) -> str:
         last = name.lower().split("/")[-1].partition(":")[0].removesuffix("-latest")
-        # Without a date or the number of a version, such as 2024-08-06, 0613 or 002.
-        return re.sub(r"\d{3,}$", "", re.sub(r"[^a-z0-9]", "", last))
+        return re.sub(r"[^a-z0-9]", "", last)
 
-    return letters(asked) == letters(served.partition(" ")[0])
+    short, long = sorted((letters(asked), letters(served.partition(" ")[0])), key=len)
+    # The longer name may add a date or the number of a version: 2024-08-06, 0613, 002.
+    return re.fullmatch(re.escape(short) + r"(\d{3,})?", long) is not None

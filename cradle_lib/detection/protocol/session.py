@@ -183,9 +183,10 @@ class Prediction(Metadata):
         """
         answer = _storable(answer)
         metadata = {f.name: getattr(answer, f.name) for f in fields(Metadata)}
-        outcome, mask = Outcome(answer.outcome or Outcome.OK), 0
-        if outcome is Outcome.OK:
+        if answer.outcome is None:
             outcome, mask = read_answer(answer.text)
+        else:
+            outcome, mask = Outcome(answer.outcome), 0
         own = (prompt.dialogue, prompt.turn, prompt.key, answer.text, mask, outcome, answer.reason)
         return cls(*own, **metadata)
 
@@ -281,6 +282,9 @@ class Session:
         prompt = self.prompt
         if prompt is None:
             raise RuntimeError(f"dialogue {self.dialogue.id} is finished: nothing was asked")
+        if answer.outcome == Outcome.OK:
+            # Only the text says which labels it has.
+            answer = replace(answer, outcome=None)
         prediction = Prediction.of(prompt, answer)
         self.prompt = None
         with suppress(StopIteration):
