@@ -75,7 +75,7 @@ BUDGETS = {
         "construction": 1_225,
         "inspect": 250,
         "label_studio": 650,
-        "training": 825,
+        "training": 850,
     },
 }
 LIBRARY = paths.ROOT / "cradle_lib"

@@ -7,6 +7,7 @@ predictions in the history. The test split is not used.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -25,18 +26,17 @@ from cradle_lib.scoring.evaluate import evaluate
 
 # The last file of a checkpoint to be written: a folder that has it is complete.
 STATE: Final = "trainer_state.json"
+_NAME: Final = re.compile(r"checkpoint-\d+")
 _DEV: Final = "dev.jsonl"
 #: Called after every step with its number, the number of all steps, and the loss.
 Progress: TypeAlias = Callable[[int, int, float], None]
 
 
 def complete_checkpoints(folder: Path) -> list[Path]:
-    """Lists the complete checkpoints in a folder, oldest first, and removes partial ones."""
-    found = sorted(visible_files(folder, "checkpoint-*"), key=step_of)
-    for path in found:
-        if not (path / STATE).is_file():
-            shutil.rmtree(path)
-    return [path for path in found if path.is_dir()]
+    """Lists the complete checkpoints in a folder, oldest first."""
+    found = visible_files(folder, "checkpoint-*")
+    complete = (path for path in found if _NAME.fullmatch(path.name) and (path / STATE).is_file())
+    return sorted(complete, key=step_of)
 
 
 def step_of(checkpoint: Path) -> int:

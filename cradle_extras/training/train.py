@@ -9,12 +9,14 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from cradle_engines.library_logs import quiet
 from cradle_engines.local.local_engine import load_local, wait_passively
 from cradle_engines.local.revision import base_pin
+from cradle_extras.training.card import FILE as CARD
 from cradle_extras.training.card import write_card
 from cradle_extras.training.checkpoints import (
     Progress,
@@ -36,7 +38,11 @@ from cradle_lib.detection.models.model import Model
 from cradle_lib.detection.models.registry import resolve
 from cradle_lib.detection.protocol.neutralise import neutralise
 from cradle_lib.errors import EngineError
+from cradle_lib.files import visible_files
 from cradle_lib.prompts import load_template
+
+# Files that a training writes, besides its record.
+_WRITTEN: Final = ("checkpoint-*", "*.safetensors", CARD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +96,13 @@ def train_model(
     Raises:
         EngineError: If the base can't be trained, no turn has a label, splits share dialogues with
             each other or with the probes, the recipe's extra file is missing, no turn fits into the
-            length, the folder contains another training, the loss is not finite, or the disk is
-            full.
+            length, the folder contains another training or
+            other weights, the loss is not finite, or the disk is full.
         CradleError: If the base can't be loaded.
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise EngineError(f"{paths.shown(folder)}: is a file. Name a folder for the training.")
+    before = _earlier_start(folder)
     model = resolve(base, prompt=recipe.prompt, notice=notice)
     if model.kind != "local" or model.adapter:
         raise EngineError(
@@ -124,8 +129,8 @@ def train_model(
     wait_passively()
     # In prompts, all starts and the scoring of checkpoints use the date of the first start.
     date = model.decoding.date if model.decoding else None
-    if date is None and (folder / FILE).is_file():
-        date = read_training(folder).date
+    if date is None and before is not None:
+        date = before.date
     learner = resolve(model, dtype=recipe.base_dtype, date=date)
     last = next(reversed(complete_checkpoints(folder)), None)
     finished = last is not None and epochs_done(last) >= recipe.epochs
@@ -172,14 +177,16 @@ def train_model(
         plain_tokens=sum(tree.plain for tree in trees),
         answer_tokens=sum(len(tree.targets) for tree in trees),
     )
-    _require_same(folder, record)
+    if before is not None:
+        _require_same(folder, before, record)
     if record.dropped:
         notice(f"{record.dropped:,} user turns beyond {recipe.max_length:,} tokens are left out")
-    if os.environ.get("RANK", "0") == "0":
-        record.write(folder)
     if not finished:
         from cradle_extras.training.trainer import TreeTrainer
 
+        # A finished training keeps its record until its checkpoints are scored again.
+        if os.environ.get("RANK", "0") == "0":
+            record.write(folder)
         with quiet():
             TreeTrainer(local.lm, local.tokenizer, trees, recipe, folder, progress).run(last)
     # Otherwise these weights would remain in memory while checkpoints are scored.
@@ -250,10 +257,23 @@ def _user_text(dialogue: Dialogue) -> str:
     return "\n".join(" ".join(text.lower().split()) for text in said)
 
 
-def _require_same(folder: Path, record: TrainingRecord) -> None:
-    if not (folder / FILE).is_file():
-        return
-    before, now = read_training(folder).about, record.about
+def _earlier_start(folder: Path) -> TrainingRecord | None:
+    """Reads the record of an earlier start; refuses a folder with files of something else."""
+    if folder.exists() and not folder.is_dir():
+        raise EngineError(f"{paths.shown(folder)}: is a file. Name a folder for the training.")
+    if (folder / FILE).is_file():
+        return read_training(folder)
+    others = [file for pattern in _WRITTEN for file in visible_files(folder, pattern)]
+    if others:
+        raise EngineError(
+            f"{paths.shown(folder)}: contains {others[0].name} and no {FILE}, so it is not the "
+            "folder of a training. Name a new folder."
+        )
+    return None
+
+
+def _require_same(folder: Path, earlier: TrainingRecord, record: TrainingRecord) -> None:
+    before, now = earlier.about, record.about
     changed = [name for name in now if now[name] != before[name]]
     if "recipe" in changed:
         own, other = before["recipe"], now["recipe"]

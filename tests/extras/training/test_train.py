@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from cradle_lib.detection import Model, Options, load_predictions
 from cradle_lib.detection.runs import identity
 from cradle_lib.detection.runs.journal import read_journal
 from cradle_lib.detection.runs.run import run
-from cradle_lib.errors import CradleError, EngineError
+from cradle_lib.errors import CradleError, EngineError, JournalError
 from cradle_lib.scoring.evaluate import evaluate
 
 from ...detection.dialogues import make_corpus
@@ -34,6 +35,7 @@ from .dialogues import talks
 
 RECIPE = Recipe(
     prompt="short",
+    max_length=2048,
     epochs=2,
     accumulation=2,
     learning_rate=5e-3,
@@ -133,7 +135,13 @@ def test_the_papers_recipe_learns_as_in_float32_and_weights_in_bfloat16_would_no
 ) -> None:
     before = load_file(weights / "model.safetensors")
     # These weights are thirty times as large as those of the paper's model, and so is the rate.
-    settings = {"prompt": "short", "epochs": 3, "accumulation": 1, "learning_rate": 2e-4}
+    settings = {
+        "prompt": "short",
+        "max_length": 2048,
+        "epochs": 3,
+        "accumulation": 1,
+        "learning_rate": 2e-4,
+    }
     settings["gradient_checkpointing"] = False
     changed, falls, done = {}, {}, {}
     for name, dtype in (("float32", "float32"), ("paper", "bfloat16"), ("pure", "bfloat16")):
@@ -223,8 +231,9 @@ def test_a_stopped_training_can_be_resumed(
     base, out = Path(trained.record.base), tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         train(base, out, corpus, progress=stop_at(7))
-    # An incomplete checkpoint is not used.
-    (out / "checkpoint-7").mkdir()
+    # An incomplete checkpoint is not used, and neither is another folder.
+    for name in ("checkpoint-8", "checkpoint-best"):
+        (out / name).mkdir()
     again = train(base, out, corpus).record
     expected = [row["loss"] for row in trained.record.losses]
     assert [row["loss"] for row in again.losses] == pytest.approx(expected, rel=1e-4)
@@ -309,6 +318,26 @@ def test_a_finished_training_is_not_repeated(trained: Trained, corpus: Corpus) -
     assert again.chosen == trained.record.chosen
     with pytest.raises(EngineError, match=r"another recipe \(learning_rate\)"):
         train(base, trained.folder, corpus, recipe={"learning_rate": 1e-4})
+    # The stored predictions are about another dev split.
+    with pytest.raises(JournalError, match="belongs to another run"):
+        train(base, trained.folder, corpus, dev=replace(talks(4), name="other"), shared=True)
+    assert read_training(trained.folder) == again
+
+
+@pytest.mark.parametrize(
+    "name", ["checkpoint-500/config.json", "checkpoint-best/a", "model.safetensors", "README.md"]
+)
+def test_the_folder_of_another_program_is_refused_and_kept(
+    weights: Path, corpus: Corpus, tmp_path: Path, name: str
+) -> None:
+    file = tmp_path / "out" / name
+    file.parent.mkdir(parents=True)
+    file.write_text("another program's")
+    with pytest.raises(
+        EngineError, match=rf"out: contains {name.partition('/')[0]} and no training"
+    ):
+        train(weights, tmp_path / "out", corpus)
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == [file]
 
 
 def test_a_resumed_training_keeps_its_first_date(
