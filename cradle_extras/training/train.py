@@ -96,7 +96,7 @@ def train_model(
     Raises:
         EngineError: If the base can't be trained, no turn has a label, splits share dialogues with
             each other or with the probes, the recipe's extra file is missing, no turn fits into the
-            length, the folder contains another training or
+            length, the length exceeds the base's context, the folder contains another training or
             other weights, the loss is not finite, or the disk is full.
         CradleError: If the base can't be loaded.
     """
@@ -140,6 +140,11 @@ def train_model(
         raise EngineError(
             f"{model.name} has no chat template, so it is unknown where an answer begins and ends. "
             "Train its instruction-tuned version."
+        )
+    if local.context is not None and recipe.max_length > local.context:
+        raise EngineError(
+            f"the recipe's max_length is {recipe.max_length:,} tokens, and {model.name} reads at "
+            f"most {local.context:,}. Set `max_length` in a copy of the recipe."
         )
     chosen, template = list(train), load_template(recipe.prompt)
     if recipe.dialogues is not None:
@@ -203,6 +208,8 @@ def train_model(
             scores.append(score_checkpoint(checkpoint, model, dev, recipe, options))
     # Of equal checkpoints the earliest.
     best = max(scores, key=lambda row: (row["micro_f1"], -row["step"]), default=None)
+    if dev is not None and not any(row["micro_f1"] for row in scores):
+        notice(f"every checkpoint has a micro F1 of 0 on {dev.name}: the earliest one is kept")
     step = step_of(candidates[-1]) if best is None else int(best["step"])
     store_checkpoint(folder / f"checkpoint-{step}", folder, model, recipe.dtype)
     hours = losses[-1]["hours"]

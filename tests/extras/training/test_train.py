@@ -266,6 +266,7 @@ def test_a_nan_loss_stops_training_and_keeps_the_last_checkpoint(
             "shares 330 dialogues with probes",
         ),
         ({"recipe": {"max_length": 16}}, "no first user turn, .* fits into 16 tokens"),
+        ({"recipe": {"max_length": 2049}}, "max_length is 2,049 .* reads at most 2,048"),
         ({"corpus": "unlabelled"}, "no user turn has a label"),
         ({"weights": "plain"}, "has no chat template"),
     ],
@@ -338,6 +339,20 @@ def test_the_folder_of_another_program_is_refused_and_kept(
     ):
         train(weights, tmp_path / "out", corpus)
     assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == [file]
+
+
+def test_a_dev_score_of_0_and_a_cropped_corpus_are_stated(
+    weights: Path, corpus: Corpus, tmp_path: Path
+) -> None:
+    notices: list[str] = []
+    short = {"epochs": 1, "crop": 0.5, "save_steps": None, "learning_rate": 1e-9}
+    dev = talks(2)
+    done = train(
+        weights, tmp_path, corpus, dev=dev, shared=True, recipe=short, notice=notices.append
+    )
+    assert [row["micro_f1"] for row in done.record.dev] == [0]
+    assert any("micro F1 of 0 on tiny" in notice for notice in notices)
+    assert "50 % of the dialogues cropped" in (done.folder / "README.md").read_text("utf-8")
 
 
 def test_a_resumed_training_keeps_its_first_date(

@@ -15,6 +15,7 @@ from .dialogues import talks
 RECIPE = """
 prompt: short
 epochs: 1
+max_length: 2048
 dtype: float32
 accumulation: 2
 learning_rate: 0.001
