@@ -147,14 +147,15 @@ class Construction:
             dialogue: Its id.
 
         Returns:
-            One row for each line: ``attempt``, ``turn`` (int, from 1), ``speaker``, ``text``,
-            ``labels`` (str).
+            One row for each line: ``attempt``, ``turn`` (int, from 1; lines that continue a turn
+            have its number), ``speaker``, ``text``, ``labels`` (str).
         """
         outcome = next(o for o in self.outcomes if o.plan.dialogue == dialogue)
+        drafts = [read_draft(text) for text, _ in outcome.attempts]
         rows = [
             (number, turn, line.speaker, line.text, format_mask(line.mask))
-            for number, (text, _) in enumerate(outcome.attempts, start=1)
-            for turn, line in enumerate(read_draft(text).lines, start=1)
+            for number, draft in enumerate(drafts, start=1)
+            for turn, line in zip(draft.turns, draft.lines, strict=True)
         ]
         return pd.DataFrame(rows, columns=["attempt", "turn", "speaker", "text", "labels"])
 

@@ -60,13 +60,14 @@ VALIDATORS: Final[tuple[Validator, ...]] = (
     Validator("no dialogue lines", "3.1", "reject", rules.nothing_written),
     Validator("text outside the dialogue", "Fig. 11, A", "reject", rules.text_around),
     Validator("other speakers", "Fig. 11, A", "reject", rules.other_speakers),
+    Validator("turns without words", "Fig. 11, A", "reject", rules.empty_turns),
     Validator("too few turns", "App. A.1; Fig. 11, A", "reject", rules.too_few_turns),
     Validator("too many turns", "4.2", "flag", rules.too_many_turns),
     Validator("turns do not alternate", "Fig. 11, A", "reject", rules.not_alternating),
     Validator("tag syntax", "Fig. 11, C", "reject", rules.tag_syntax),
     Validator("unknown labels", "Fig. 11, C", "reject", rules.unknown_labels),
     Validator("tags before annotation", "3.2", "reject", rules.tags_in_text, ("annotated",)),
-    Validator("tags on Listener turns", "Fig. 11, C", "reject", rules.listener_tags, _TRAINING),
+    Validator("tags on other lines", "Fig. 11, C", "reject", rules.misplaced_tags, _TRAINING),
     Validator("confirm without a crisis", "Fig. 12", "reject", rules.no_crisis, _TRAINING, "plan"),
     Validator(
         "confirms differ from plan", "Fig. 11, C", "reject", rules.other_confirms, _TRAINING, "plan"

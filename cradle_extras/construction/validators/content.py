@@ -72,7 +72,7 @@ def unplanned(case: Case) -> Iterator[str]:
 
 
 def _new(case: Case, known: set[str], where: str) -> Iterator[str]:
-    for number, line in enumerate(case.draft.lines, start=1):
+    for number, line in zip(case.draft.turns, case.draft.lines, strict=True):
         if line.speaker == "User" and (more := _found(line.text) - known):
             yield f"Turn {number} tells of {', '.join(sorted(more))}, which is not {where}."
             return
@@ -109,7 +109,7 @@ def repeated(case: Case) -> Iterator[str]:
     """A line has the same words as an earlier line."""
     seen: dict[tuple[str, ...], int] = {}
     again = []
-    for number, line in enumerate(case.draft.lines, start=1):
+    for number, line in zip(case.draft.turns, case.draft.lines, strict=True):
         words = tuple(words_of(line.text))
         if len(words) >= SENTENCE and words in seen:
             again.append(number)
@@ -127,7 +127,7 @@ def identifying_detail(text: str) -> tuple[str, str] | None:
 
 def identifying(case: Case) -> Iterator[str]:
     """A detail could identify a person."""
-    for number, line in enumerate(case.draft.lines, start=1):
+    for number, line in zip(case.draft.turns, case.draft.lines, strict=True):
         if detail := identifying_detail(line.text):
             kind = detail[0]
             todo = "Leave it out." if kind in _IDENTIFYING else "Name nobody and no place."

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Final
 
 from cradle_lib.corpus import Corpus, Dialogue
@@ -17,7 +18,10 @@ from cradle_lib.labels import BITS, format_mask, mask_of
 
 _LINE: Final = re.compile(r"(User|Listener):[ \t]*(.*)")
 _OTHER_NAME: Final = re.compile(r"\W*([A-Z][\w .-]{0,24}|user|listener)\W{0,3}:\s")
-_TAG: Final = re.compile(r"\btag\s*:", re.IGNORECASE)
+#: A tag, or the name of a label.
+TAG: Final = re.compile(
+    r"(?<![^\W_])tag\s*:|\b(?:alert|confirm)_\w|_(?:ongoing|past)\b", re.IGNORECASE
+)
 _GOOD_TAG: Final = re.compile(r" TAG: (\S+(?:; \S+)*)$")
 _ITEM: Final = re.compile(r"[-•*] ")
 
@@ -34,7 +38,6 @@ class Line:
     text: str
     mask: int = 0
     continues: bool = False
-    badly_tagged: bool = False
     unknown: tuple[str, ...] = ()
 
 
@@ -44,8 +47,8 @@ class Draft:
 
     Attributes:
         lines: Its rows.
-        prose: For each line of prose outside the dialogue, the number of rows before it.
-        others: For each line of another speaker, the number of rows before it.
+        prose: For each line of prose outside the dialogue, the number of turns before it.
+        others: For each line of another speaker, the number of turns before it.
     """
 
     lines: tuple[Line, ...]
@@ -56,6 +59,11 @@ class Draft:
     def utterances(self) -> list[str]:
         """The speaker of each utterance."""
         return [line.speaker for line in self.lines if not line.continues]
+
+    @cached_property
+    def turns(self) -> list[int]:
+        """For each row the number of its turn, from 1: an utterance with the rows continuing it."""
+        return list(accumulate(int(not line.continues) for line in self.lines))
 
     @cached_property
     def user_text(self) -> str:
@@ -93,7 +101,8 @@ def read_draft(text: str) -> Draft:
         elif _ITEM.match(said) and lines:
             lines.append(_line(lines[-1].speaker, said, continues=True))
         else:
-            (others if _OTHER_NAME.match(said) else prose).append(len(lines))
+            turns = sum(not line.continues for line in lines)
+            (others if _OTHER_NAME.match(said) else prose).append(turns)
     return Draft(tuple(lines), tuple(prose), tuple(others))
 
 
@@ -110,8 +119,6 @@ def texts_of(corpora: Iterable[Corpus]) -> list[tuple[str, str]]:
 def _line(speaker: str, said: str, *, continues: bool = False) -> Line:
     good = _GOOD_TAG.search(f" {said}")
     text = said[: max(good.start() - 1, 0)].rstrip() if good else said
-    if _TAG.search(text):
-        return Line(speaker, text, continues=continues, badly_tagged=True)
     names = good[1].split("; ") if good else []
     known = {name for name in names if name in BITS}
     unknown = tuple(name for name in names if name not in BITS)

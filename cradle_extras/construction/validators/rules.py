@@ -7,12 +7,13 @@ References:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from cradle_extras.construction.plan import TURNS, WINDOWS, Kind, Plan
 from cradle_extras.construction.posts import Post
-from cradle_extras.construction.validators.draft import Draft, Line
+from cradle_extras.construction.validators.draft import TAG, Draft, Line
 from cradle_lib.labels import ALERT_MASK, CONFIRM_MASK, format_mask, union
 
 
@@ -26,8 +27,9 @@ class Case:
     post: Post | None
 
     def turns(self, wanted: Callable[[Line], object]) -> list[int]:
-        """Gives the numbers (from 1) of the turns that meet a condition."""
-        return [number for number, line in enumerate(self.draft.lines, start=1) if wanted(line)]
+        """Gives the number (from 1) of the turn of each row that meets a condition."""
+        numbered = zip(self.draft.turns, self.draft.lines, strict=True)
+        return [number for number, line in numbered if wanted(line)]
 
     @property
     def alerts(self) -> list[int]:
@@ -72,15 +74,25 @@ def other_speakers(case: Case) -> Iterator[str]:
 def too_few_turns(case: Case) -> Iterator[str]:
     """The dialogue is shorter than its kind requires."""
     low, high = TURNS[case.kind]
-    if len(case.draft.lines) < low:
+    turns = len(case.draft.utterances)
+    if turns < low:
         wanted = f"exactly {low}" if low == high else f"{low} to {high}"
-        yield f"There are {len(case.draft.lines)} turns. Write {wanted}."
+        yield f"There are {turns} turns. Write {wanted}."
 
 
 def too_many_turns(case: Case) -> Iterator[str]:
     """The dialogue is longer than its kind allows: the first pattern that the paper flags."""
+    # Lengths in the paper count rows.
     if len(case.draft.lines) > TURNS[case.kind][1]:
-        yield f"There are {len(case.draft.lines)} turns, more than {TURNS[case.kind][1]}."
+        yield f"There are {len(case.draft.lines)} lines, more than {TURNS[case.kind][1]}."
+
+
+def empty_turns(case: Case) -> Iterator[str]:
+    """Nothing is said on a turn."""
+    # Letters, digits and emoji.
+    said = case.turns(lambda line: re.search(r"[^\W_]|[\u2300-\U0010ffff]", line.text))
+    if empty := {*case.draft.turns} - {*said}:
+        yield f"Turn {min(empty)} has no words. Write what is said there."
 
 
 def not_alternating(case: Case) -> Iterator[str]:
@@ -94,18 +106,18 @@ def not_alternating(case: Case) -> Iterator[str]:
 
 
 def tag_syntax(case: Case) -> Iterator[str]:
-    """A tag is not at the end of its line, or has another spelling."""
-    if bad := case.turns(lambda line: line.badly_tagged):
+    """A tag or a label is not at the end of its line, or has another spelling."""
+    if bad := case.turns(lambda line: TAG.search(line.text)):
         yield (
-            f"Turn {bad[0]}: a tag is not written as it should be. It ends the line, as "
-            "' TAG: label' or ' TAG: label; label'."
+            f"Turn {bad[0]}: a tag or a label is not written as it should be. A tag ends the line, "
+            "as ' TAG: label' or ' TAG: label; label'."
         )
 
 
 def unknown_labels(case: Case) -> Iterator[str]:
     """A tag contains an unknown label."""
     if bad := case.turns(lambda line: line.unknown):
-        label = case.draft.lines[bad[0] - 1].unknown[0]
+        label = next(line.unknown[0] for line in case.draft.lines if line.unknown)
         yield f"Turn {bad[0]}: there is no label {label[:40]!r}."
 
 
@@ -116,10 +128,10 @@ def tags_in_text(case: Case) -> Iterator[str]:
         yield f"Turn {tagged[0]} has a tag. Write no tags."
 
 
-def listener_tags(case: Case) -> Iterator[str]:
-    """A line of the Listener has a tag."""
-    if tagged := case.turns(lambda line: line.mask and line.speaker != "User"):
-        yield f"Turn {tagged[0]}: the Listener's line has a tag. Only the User's lines have."
+def misplaced_tags(case: Case) -> Iterator[str]:
+    """A line of the Listener has a tag, or a line that continues a turn."""
+    if bad := case.turns(lambda line: line.mask and (line.continues or line.speaker != "User")):
+        yield f"Turn {bad[0]}: a tag is on a line that does not begin with 'User:'. Move it there."
 
 
 def no_crisis(case: Case) -> Iterator[str]:

@@ -15,7 +15,7 @@ from cradle_extras.construction.check import check_attempts, check_dialogues, co
 from cradle_extras.construction.plan import Event, Kind, Plan, Step, plan_dialogues
 from cradle_extras.construction.posts import Post, Posts
 from cradle_extras.construction.validators.checks import VALIDATORS, check_draft
-from cradle_extras.construction.validators.draft import draft_of, read_draft, write_line
+from cradle_extras.construction.validators.draft import TAG, draft_of, read_draft, write_line
 from cradle_extras.construction.validators.duplicates import near_duplicates, triples, words_of
 from cradle_extras.construction.validators.rules import Case
 from cradle_lib import labels, load_corpus
@@ -44,6 +44,10 @@ def text(kind: Kind = "training", tags: dict[int, str] | None = None, crisis: bo
     )
 
 
+# A turn with a list, in place of the last two turns: the list is a part of the turn.
+LISTED = "\n".join([*text().split("\n")[:-2], *("- one", "- two", "- three")])
+
+
 def found(written: str, kind: Kind = "training", post: Post | None = POST) -> set[str]:
     steps = (Step("confirm", (Event("SH", "ongoing"),)),) if post is None or post.mask else ()
     plan = Plan("p", kind, "S1", "early", "", steps, (0,) * len(steps), post="p")
@@ -70,7 +74,20 @@ def test_a_valid_dialogue_passes_all_validators() -> None:
         ),
         (text().replace(" TAG: alert", " tag: alert"), {"tag syntax"}),
         (text(tags={7: "confirm_SH_soon"}), {"unknown labels", "confirms differ from plan"}),
-        (text(tags={6: "alert_ongoing", 7: "confirm_SH_ongoing"}), {"tags on Listener turns"}),
+        (text(tags={6: "alert_ongoing", 7: "confirm_SH_ongoing"}), {"tags on other lines"}),
+        (LISTED, {"too few turns", "too many turns"}),
+        (text().replace("Hello there.", "Hello there.\n- one\n- two"), {"too many turns"}),
+        (
+            LISTED.replace("- one", "- one TAG: confirm_SH_ongoing"),
+            {"too few turns", "too many turns", "tags on other lines", "confirms on several turns"},
+        ),
+        (text().replace("Hello there.", ""), {"turns without words"}),
+        (text().replace("Hello there.", "… -"), {"turns without words"}),
+        (text().replace("Hello there.", "👍"), set()),
+        (text().replace("Hello there.", "Now [confirm_SH_ongoing]."), {"tag syntax"}),
+        (text().replace("Hello there.", "MODEL_TAG: none"), {"tag syntax"}),
+        (text().replace("Hello there.", "It is SI_active_ongoing."), {"tag syntax"}),
+        (text().replace("Hello there.", "We played tag, then a stage: a barn."), set()),
         (text(tags={}), {"confirms differ from plan"}),
         (
             text(tags={5: "confirm_SH_ongoing", 7: "confirm_SH_ongoing"}),
@@ -125,7 +142,7 @@ def test_any_text_can_be_read_and_checked(written: str) -> None:
         check_draft(Case(draft, kind, None, None))
     # Writing and reading again gives the same labels.
     again = read_draft("\n".join(map(write_line, draft.lines)))
-    if not any(line.badly_tagged or line.unknown for line in draft.lines):
+    if not any(TAG.search(line.text) or line.unknown for line in draft.lines):
         assert [line.mask for line in again.lines] == [line.mask for line in draft.lines]
 
 
