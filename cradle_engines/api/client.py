@@ -246,7 +246,7 @@ class Remote(Engine):
         if isinstance(found, Answer):
             found = await self._check_counts(prompt, found)
         if isinstance(found, Answer):
-            if found.ending is not None and found.outcome is not Outcome.FAILED:
+            if found.ending == "missing" and found.outcome is not Outcome.FAILED:
                 self._report_once(
                     "ending",
                     f"{self.address} does not say how its answers end. They count as complete, and "

@@ -89,10 +89,11 @@ def completed_answer(
     """Makes the answer of a successful call.
 
     An answer with an unknown ending is ``failed``. A missing ending is accepted and recorded if
-    there is a text, because some servers never report one.
+    there is a text, because some servers never report one. An answer that was cut is unparsed, if
+    its labels might be other ones when it is complete.
 
     Args:
-        text: The model's raw text. If it is empty or cut, the answer is unparsed.
+        text: The model's raw text. If it is empty, the answer is unparsed.
         field: Name of the field with the ending.
         ended: The ending that the service reports, such as ``stop``.
         endings: The known endings. Those of cut answers have a reason, such as ``cut at 256
@@ -125,6 +126,6 @@ def completed_answer(
         outcome, reason = Outcome.UNPARSED, cut
     elif not text.strip():
         outcome, reason = Outcome.UNPARSED, "empty answer"
-    ending = "missing" if ended is None else None
+    ending = "missing" if ended is None else "cut" if known and endings[str(ended)] else None
     answer = Answer(text, outcome, reason, served=served, ending=ending)
     return answer if implausible else replace(answer, **reported)  # type: ignore[arg-type]

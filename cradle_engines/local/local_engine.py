@@ -228,6 +228,7 @@ class Local:
             tokens_in=tokens_in,
             tokens_cached=tokens_cached,
             tokens_out=len(ids),
+            ending=None if ended or len(ids) < self.decoding.max_new_tokens else "cut",
         )
 
 

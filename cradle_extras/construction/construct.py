@@ -141,7 +141,7 @@ def load_construction(folder: str | Path, posts: Posts | None = None) -> Constru
         own = [answer for answer in answers if answer.dialogue == plan.dialogue]
         writing = Writing(plan, posts.for_plan(plan.dialogue, plan.post), len(own))
         for answer in own:
-            writing.judge(answer.answer, answer.outcome, answer.reason)
+            writing.judge(answer)
         outcomes.append(writing.result)
     name = f"{record.corpus}-{place.name}"
     return Construction(name, _without_duplicates(outcomes, ()), _run_record(record))

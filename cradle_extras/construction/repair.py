@@ -28,6 +28,8 @@ from cradle_lib.prompts.template import text_hash
 # Maximum UTF-8 bytes of an attempt, and of the validators' findings, that a repair quotes.
 QUOTED: Final = 6_000
 _WORDS: Final = 2_000
+#: Name of the finding about an answer that ended at the token limit.
+CUT: Final = "end is missing"
 _FINAL: Final = frozenset({Outcome.REFUSED, Outcome.FAILED})
 
 
@@ -98,7 +100,7 @@ class Writing:
         while self.remaining and self.prompt.key in known:
             found = known[self.prompt.key]
             self.taken.append(found)
-            self.judge(found.answer, found.outcome, found.reason)
+            self.judge(found)
 
     @property
     def remaining(self) -> int:
@@ -120,23 +122,27 @@ class Writing:
         asked = self.prompt
         if asked is None:
             raise RuntimeError(f"dialogue {self.plan.dialogue} is finished: nothing was asked")
-        problems = self.judge(answer.text, answer.outcome, answer.reason)
-        outcome, reason = answer.outcome, answer.reason
-        if outcome is None or outcome not in _FINAL:
-            outcome = Outcome.UNPARSED if problems else Outcome.OK
-            reason = "; ".join(dict.fromkeys(f.validator for f in problems)) or reason
-        return Prediction.of(asked, replace(answer, outcome=outcome, reason=reason))
+        made = Prediction.of(asked, answer)
+        problems = self.judge(made)
+        if made.outcome in _FINAL:
+            return made
+        # A dialogue is not parsed as labels.
+        outcome = Outcome.UNPARSED if problems else Outcome.OK
+        reason = "; ".join(dict.fromkeys(f.validator for f in problems)) or None
+        return replace(made, outcome=outcome, reason=reason, mask=0)
 
-    def judge(
-        self, text: str, outcome: Outcome | None = None, reason: str | None = None
-    ) -> list[Finding]:
+    def judge(self, made: Prediction) -> list[Finding]:
         """Checks an attempt, sets the next question, and gives the findings that reject it."""
         self.prompt = None
-        if outcome in _FINAL:
-            self._failed = f"{outcome}: {reason or 'no reason given'}"
+        if made.outcome in _FINAL:
+            self._failed = f"{made.outcome}: {made.reason or 'no reason given'}"
             return []
+        text = made.answer
         draft = read_draft(text)
         findings = check_draft(Case(draft, self.plan.kind, self.plan, self.post))
+        if made.ending == "cut":
+            words = "The end is missing: the token limit was reached. Write shorter lines."
+            findings.insert(0, Finding(CUT, "reject", words))
         self._attempts.append((text, findings))
         problems = rejecting(findings)
         if not problems:

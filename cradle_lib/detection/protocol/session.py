@@ -108,7 +108,8 @@ class Metadata:
         served: The model's name, provider and fingerprint, as a service reports them.
         limited_by: Name of the parameter for the limit of the answer's length, if the service
             refused the usual one.
-        ending: ``missing`` if the service did not say how the answer ended; else ``None``.
+        ending: ``missing`` if the service did not say how the answer ended; ``cut`` if it ended at
+            the token limit; else ``None``.
         error: The exception that the model raised instead of answering; a journal keeps only the
             ``reason``.
     """

@@ -69,9 +69,10 @@ def test_both_sdks_give_equal_answers_of_a_real_server(server: str, tmp_path: Pa
 @pytest.mark.parametrize("engine", SDKS)
 def test_an_answer_at_the_token_limit_is_cut(server: str, engine: str) -> None:
     ended = ask(make_model(engine, server, temperature=0.0, max_new_tokens=16))
-    assert (ended.outcome, ended.reason) == (Outcome.UNPARSED, None)
+    assert (ended.outcome, ended.reason, ended.ending) == (Outcome.UNPARSED, None, None)
     cut = ask(make_model(engine, server, temperature=0.0, max_new_tokens=2))
-    assert (cut.tokens_out, cut.outcome, cut.reason) == (2, Outcome.UNPARSED, "cut at 2 tokens")
+    found = (cut.tokens_out, cut.outcome, cut.reason, cut.ending)
+    assert found == (2, Outcome.UNPARSED, "cut at 2 tokens", "cut")
     assert ended.answer.startswith(cut.answer)
 
 

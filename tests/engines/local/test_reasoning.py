@@ -87,7 +87,8 @@ def test_only_text_after_a_closed_thought_is_parsed(
         assert found.answer.endswith(thought)
         # The first line of the thought would be a valid answer.
         cut = answer_of(weights, hello, tmp_path, engine, limit=10)
-        assert (cut.outcome, cut.reason) == (Outcome.UNPARSED, "cut at 10 tokens")
+        found = (cut.outcome, cut.reason, cut.ending)
+        assert found == (Outcome.UNPARSED, "cut at 10 tokens", "cut")
 
 
 def test_constrained_decoding_and_training_refuse_a_prompt_with_an_open_thought(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cradle_engines.api.dispatch import RetryPolicy
-from cradle_extras.construction import construct, load_posts, plan_dialogues
+from cradle_extras.construction import construct, load_construction, load_posts, plan_dialogues
 from cradle_extras.construction.assemble import Construction
 from cradle_extras.construction.posts import Post, Posts
 from cradle_extras.construction.repair import Writing, longest_requests
@@ -96,6 +96,18 @@ def test_a_repair_prompt_contains_the_attempt_and_the_findings(tmp_path: Path) -
     assert "Write nothing but the dialogue" in first
     sizes = longest_requests([(plan, FEW.by_id[plan.post]) for plan in plan_dialogues(FEW)], 2)
     assert max(len(prompt.encode()) for prompt in prompts) <= max(sizes.values())
+
+
+def test_a_cut_dialogue_is_repaired(tmp_path: Path) -> None:
+    def write(prompt: str, _: int) -> Reply:
+        ending = "stop" if is_repair(prompt) else "length"
+        return chat(message={"content": good(prompt)}, finish_reason=ending)
+
+    made = construct_with(CALM, tmp_path, write)
+    assert made.to_frame()["attempts"].tolist() == [2] * len(CALM)
+    assert set(made.findings()["validator"]) == {"end is missing"}
+    again = load_construction(tmp_path, CALM)
+    assert again.outcomes == made.outcomes
 
 
 def test_a_local_writer_uses_the_reference_engine_and_a_long_token_limit() -> None:
