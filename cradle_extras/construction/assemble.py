@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import pandas as pd
 
 from cradle_extras.construction.plan import Plan
+from cradle_extras.construction.posts import Posts
 from cradle_extras.construction.validators.checks import Finding, rejecting
 from cradle_extras.construction.validators.draft import Draft, read_draft
 from cradle_lib.corpus import Corpus
@@ -20,6 +21,7 @@ from cradle_lib.errors import CorpusError
 from cradle_lib.files import write_text
 from cradle_lib.labels import format_mask
 
+RECORD: Final = "record.json"
 Status = Literal["accepted", "rejected", "failed"]
 
 
@@ -61,11 +63,13 @@ class Construction:
 
     Attributes:
         name: Name of the corpus.
+        posts: The posts that it was made from.
         outcomes: One for each plan, in order.
         record: Origin of the dialogues: writer, model, prompts, seed and fingerprints.
     """
 
     name: str
+    posts: Posts
     outcomes: tuple[Outcome, ...]
     record: dict[str, Any] = field(default_factory=dict)
 
@@ -170,4 +174,4 @@ class Construction:
         else:
             path.unlink(missing_ok=True)
         content: dict[str, Any] = {"corpus": self.name} | self.record | dict(self.counts)
-        write_text(folder / "record.json", json.dumps(content, indent=2) + "\n")
+        write_text(folder / RECORD, json.dumps(content, indent=2) + "\n")

@@ -9,7 +9,6 @@ import pandas as pd
 
 from cradle_extras.construction.assemble import Construction
 from cradle_extras.construction.plan import TIMINGS, Event, Kind, Plan, Step
-from cradle_extras.construction.posts import Posts
 from cradle_extras.construction.validators.checks import VALIDATORS, Finding, check_draft
 from cradle_extras.construction.validators.draft import draft_of, read_draft, texts_of
 from cradle_extras.construction.validators.duplicates import NAME, near_duplicates, words_of
@@ -99,12 +98,11 @@ def _user_words(corpus: Corpus) -> Iterable[tuple[tuple[str, ...], int]]:
 
 
 @checked
-def check_attempts(made: Construction, posts: Posts) -> pd.DataFrame:
+def check_attempts(made: Construction) -> pd.DataFrame:
     """Runs the validators on the first attempt at every plan, to evaluate its writer.
 
     Args:
         made: The outcome of a construction.
-        posts: The posts that it was made from.
 
     Returns:
         As :func:`check_dialogues`, without plans that have no attempt.
@@ -113,9 +111,9 @@ def check_attempts(made: Construction, posts: Posts) -> pd.DataFrame:
     for outcome in made.outcomes:
         if outcome.attempts:
             text, found = outcome.attempts[0]
-            post = posts.by_id.get(outcome.plan.post)
+            post = made.posts.by_id.get(outcome.plan.post)
             case = Case(read_draft(text), outcome.plan.kind, outcome.plan, post)
-            judged.append((outcome.plan.dialogue, case, [f for f in found if f.validator != NAME]))
+            judged.append((outcome.plan.dialogue, case, found))
     # Attempts without dialogue lines are all equal, and already have a finding.
     written = [(name, case.draft.text) for name, case, _ in judged if case.draft.lines]
     return _summary(judged, near_duplicates(written))
@@ -124,7 +122,7 @@ def check_attempts(made: Construction, posts: Posts) -> pd.DataFrame:
 def _summary(
     judged: Sequence[_Judged], duplicates: Iterable[tuple[str, str, float]]
 ) -> pd.DataFrame:
-    mine = {name for name, _, _ in judged}
+    mine = {name for name, _, found in judged if all(f.validator != NAME for f in found)}
     copies = [(name, earlier) for name, earlier, _ in duplicates if name in mine]
     findings = [
         (name, f.validator, f.severity, f.words) for name, _, found in judged for f in found

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from cradle_extras.construction.assemble import Construction, Outcome
+from cradle_extras.construction.assemble import RECORD, Construction, Outcome
 from cradle_extras.construction.plan import Kind, Plan, plan_dialogues
-from cradle_extras.construction.plan_files import plan_fingerprint, plan_text, read_plans
+from cradle_extras.construction.plan_files import (
+    file_fingerprint,
+    plan_fingerprint,
+    plan_text,
+    read_plans,
+)
 from cradle_extras.construction.posts import Posts, load_posts
 from cradle_extras.construction.repair import Writing, longest_requests, prompts_hash
 from cradle_extras.construction.validators.checks import Finding
@@ -78,13 +84,13 @@ def construct(
     if not pairs:
         raise CorpusError("there is no plan to write", hint="Give at least one post.")
     kind = plans[0].kind
-    write_text(Path(out) / _PLANS, plan_text(plans))
     record: dict[str, Any] = {
         "seed": seed,
         "attempts": attempts,
         "kind": kind,
         "posts": posts.name,
         "posts_fingerprint": posts.fingerprint,
+        "posts_file": None if posts.path is None else str(posts.path),
         "plan_fingerprint": plan_fingerprint(plans),
     }
     model = writer_model(writer, **settings)
@@ -107,14 +113,17 @@ def construct(
         total=len(pairs),
         texts=f"posts of {posts.name}",
         sizes=lambda: longest_requests(pairs, attempts),
+        start=lambda: write_text(Path(out) / _PLANS, plan_text(plans)),
     )
     options = options or Options()
     options = replace(options, deadline=options.deadline or _DEADLINE)
     about = ask(model, Corpus(posts.name, ()), task, Path(out) / _JOURNAL, options)
     record |= {"writer": model.id, **_run_record(about)}
     title = name or f"{posts.name}-{kind}-{record['writer']}"
-    outcomes = _without_duplicates([writing.result for writing in writings], against)
-    made = Construction(title, outcomes, record)
+    outcomes = [writing.result for writing in writings]
+    duplicates = _find_duplicates(outcomes, against)
+    record["near_duplicates"] = duplicates
+    made = Construction(title, posts, _without(duplicates, outcomes), record)
     made.save(Path(out))
     return made
 
@@ -125,26 +134,42 @@ def load_construction(folder: str | Path, posts: Posts | None = None) -> Constru
 
     Args:
         folder: A folder that :func:`construct` wrote, or the name of a shipped one.
-        posts: The posts that it was made from; by default the shipped posts.
+        posts: The posts that it was made from; by default the file in its record, or else the
+            shipped posts.
 
     Returns:
-        The outcome of every plan. A plan without an answer counts as failed.
+        The outcome of every plan. A plan without an answer counts as failed. Near-duplicates of
+        other corpora that :func:`construct` found remain rejected.
 
     Raises:
-        CradleError: If there is no journal, or the plans are damaged.
+        CradleError: If there is no journal, the plans are damaged or are those of another start, or
+            the posts are others.
     """
     place = Path(folder) if Path(folder).is_dir() else SHIPPED / str(folder)
-    posts = posts or load_posts()
+    file = place / RECORD
+    saved = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    posts = posts or load_posts(*filter(None, [saved.get("posts_file")]))
     record, answers = read_journal(place / _JOURNAL)
+    plans = read_plans(place / _PLANS)
+    plans_now = file_fingerprint(place / _PLANS)
+    for name, now, before in (
+        (_PLANS, plans_now, record.corpus_fingerprint),
+        (posts.name, posts.fingerprint, saved.get("posts_fingerprint", posts.fingerprint)),
+    ):
+        if now != before:
+            problem = f"{name} has the fingerprint {now}, and the dialogues were made with {before}"
+            hint = "Restore the file, or give the posts that the dialogues were made from."
+            raise CorpusError(problem, path=paths.shown(place), hint=hint)
     outcomes = []
-    for plan in read_plans(place / _PLANS):
+    for plan in plans:
         own = [answer for answer in answers if answer.dialogue == plan.dialogue]
         writing = Writing(plan, posts.for_plan(plan.dialogue, plan.post), len(own))
         for answer in own:
             writing.judge(answer)
         outcomes.append(writing.result)
+    duplicates = _find_duplicates(outcomes, ()) | saved.get("near_duplicates", {})
     name = f"{record.corpus}-{place.name}"
-    return Construction(name, _without_duplicates(outcomes, ()), _run_record(record))
+    return Construction(name, posts, _without(duplicates, outcomes), _run_record(record))
 
 
 def _run_record(record: Record) -> dict[str, Any]:
@@ -152,16 +177,29 @@ def _run_record(record: Record) -> dict[str, Any]:
     return record.model_dump(exclude={"dialogues", "source"})
 
 
-def _without_duplicates(
-    outcomes: Sequence[Outcome], against: Iterable[Corpus]
-) -> tuple[Outcome, ...]:
-    """Rejects accepted dialogues that are near-duplicates of an earlier one or of other corpora."""
-    found = {outcome.plan.dialogue: outcome for outcome in outcomes}
+def _find_duplicates(outcomes: Sequence[Outcome], against: Iterable[Corpus]) -> dict[str, str]:
+    """Finds accepted dialogues that are near-duplicates of an earlier one or of other corpora.
+
+    Returns:
+        The words of the finding, by dialogue.
+    """
     texts = [(o.plan.dialogue, o.draft.text) for o in outcomes if o.draft is not None]
-    for duplicate, earlier, share in near_duplicates([*texts_of(against), *texts]):
-        if duplicate in found:
-            words = f"It says nearly the same as {earlier} ({share:.0%} of the word triples)."
-            *before, (text, findings) = found[duplicate].attempts
-            last = (text, [*findings, Finding(NAME, "reject", words)])
-            found[duplicate] = replace(found[duplicate], draft=None, attempts=(*before, last))
-    return tuple(found.values())
+    own = {name for name, _ in texts}
+    return {
+        name: f"It says nearly the same as {earlier} ({share:.0%} of the word triples)."
+        for name, earlier, share in near_duplicates([*texts_of(against), *texts])
+        if name in own
+    }
+
+
+def _without(duplicates: Mapping[str, str], outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+    """Rejects near-duplicates, given with the words of their finding."""
+    judged = []
+    for outcome in outcomes:
+        if outcome.draft is not None and outcome.plan.dialogue in duplicates:
+            finding = Finding(NAME, "reject", duplicates[outcome.plan.dialogue])
+            *before, (text, findings) = outcome.attempts
+            attempts = (*before, (text, [*findings, finding]))
+            outcome = replace(outcome, draft=None, attempts=attempts)
+        judged.append(outcome)
+    return tuple(judged)

@@ -62,10 +62,12 @@ class Posts:
     Attributes:
         name: The file's name without its suffix.
         items: The posts.
+        path: The file; ``None`` for the shipped posts, and for posts that are in no file.
     """
 
     name: str
     items: tuple[Post, ...]
+    path: Path | None = None
 
     def __len__(self) -> int:
         return len(self.items)
@@ -134,7 +136,7 @@ def load_posts(path: str | Path = SHIPPED) -> Posts:
             hint = "Correct the post, or remove it."
             problem = f"post {name}: {error}"
             raise CorpusError(problem, path=paths.shown(path), row=row, hint=hint) from None
-    return Posts(path.stem, tuple(posts.values()))
+    return Posts(path.stem, tuple(posts.values()), None if path == SHIPPED else path.resolve())
 
 
 def _text(value: Any) -> str:

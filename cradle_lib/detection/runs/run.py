@@ -56,6 +56,7 @@ class Task:
         total: Number of all questions.
         texts: Describes the text sent to a remote model, such as ``dialogues of surrogate-test``.
         sizes: Calculates the maximum size of each prompt in UTF-8 bytes, by dialogue and turn.
+        start: Called when nothing refuses the run, before the first question.
     """
 
     record: Mapping[str, Any]
@@ -63,6 +64,7 @@ class Task:
     total: int
     texts: str
     sizes: Callable[[], Mapping[TurnKey, int]]
+    start: Callable[[], object] = lambda: None
 
 
 def run(
@@ -206,6 +208,7 @@ def _ask(
         prompts = [size for (dialogue, _), size in sizes().items() if dialogue in sent]
         require_consent(model, f"{len(sent)} {task.texts}", prompts, options.consent)
     with Journal.open(path, record) as journal:
+        task.start()
         drive(engine, journal, sessions, task.total, spending, model.prices, options)
     return record
 

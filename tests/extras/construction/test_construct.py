@@ -11,14 +11,21 @@ from typing import Any
 import pytest
 
 from cradle_engines.api.dispatch import RetryPolicy
-from cradle_extras.construction import construct, load_construction, load_posts, plan_dialogues
+from cradle_extras.construction import (
+    check_attempts,
+    construct,
+    load_construction,
+    load_posts,
+    plan_dialogues,
+)
 from cradle_extras.construction.assemble import Construction
+from cradle_extras.construction.plan_files import plan_text
 from cradle_extras.construction.posts import Post, Posts
 from cradle_extras.construction.repair import Writing, longest_requests
 from cradle_extras.construction.writer import writer_model
 from cradle_lib import labels, load_corpus
 from cradle_lib.detection import Answer, Options, Outcome
-from cradle_lib.errors import CorpusError, EngineError, RegistryError
+from cradle_lib.errors import CorpusError, CradleError, EngineError, JournalError, RegistryError
 
 from ...engines.api.fault_server import FaultServer, Reply, chat, error
 from .stub_writer import good, is_repair
@@ -133,6 +140,9 @@ def test_a_copy_of_an_accepted_dialogue_is_rejected(tmp_path: Path) -> None:
     assert set(made.to_frame()["reason"].iloc[1:]) == {"near-duplicate"}
     again = construct_with(CALM, tmp_path / "again", write, attempts=1, against=[made.corpus])
     assert again.counts["rejected"] == 3
+    loaded = load_construction(tmp_path / "again", CALM)
+    assert loaded.outcomes == again.outcomes
+    assert check_attempts(loaded).set_index("validator").loc["near-duplicate", "found"] == 3
     assert not (tmp_path / "again" / "corpus.parquet").exists()
     with pytest.raises(CorpusError, match="was accepted"):
         _ = again.corpus
@@ -153,6 +163,27 @@ def test_invalid_writers_and_plans_are_refused(tmp_path: Path) -> None:
     plans = plan_dialogues([Post("other", "", "Text.", 0)])
     with pytest.raises(CorpusError, match="which is not in"):
         construct("openai:stub", tmp_path, posts=FEW, plans=plans)
+    with pytest.raises(CradleError, match="price"):
+        construct_with(FEW, tmp_path, lambda *_: "", options=Options(max_cost=1.0))
+    assert not (tmp_path / "plans.csv").exists()
+
+
+def test_a_construction_is_loaded_with_its_own_plans_and_posts(tmp_path: Path) -> None:
+    file, out = tmp_path / "mine.csv", tmp_path / "out"
+    file.write_text('id,text,labels\na,"A long week, number 1.",no_crisis\n')
+    made = construct_with(load_posts(file), out, lambda prompt, _: good(prompt))
+    assert load_construction(out).outcomes == made.outcomes
+    plans = (out / "plans.csv").read_bytes()
+    # The journal is about another writer, so the new plans are not written.
+    with pytest.raises(JournalError, match="belongs to another run"):
+        construct_with(FEW, out, lambda prompt, _: good(prompt), temperature=0.5)
+    assert (out / "plans.csv").read_bytes() == plans
+    file.write_text(file.read_text().replace("long", "short"))
+    with pytest.raises(CorpusError, match=r"mine has the fingerprint .* Restore the file"):
+        load_construction(out)
+    (out / "plans.csv").write_text(plan_text(plan_dialogues(CALM)))
+    with pytest.raises(CorpusError, match=r"plans\.csv has the fingerprint"):
+        load_construction(out, CALM)
 
 
 def test_a_stored_writing_resumes_and_ends_after_its_attempts() -> None:

@@ -202,9 +202,11 @@ def test_attempts_without_a_line_are_no_duplicates_of_each_other() -> None:
     posts = Posts("calm", tuple(Post(f"c{n}", "", f"Number {n}.", 0) for n in range(3)))
     nothing = check_draft(Case(read_draft("No."), "training", None, None))
     made = Construction(
-        "none", tuple(Outcome(plan, None, [("No.", nothing)]) for plan in plan_dialogues(posts))
+        "none",
+        posts,
+        tuple(Outcome(plan, None, [("No.", nothing)]) for plan in plan_dialogues(posts)),
     )
-    table = check_attempts(made, posts).set_index("validator")
+    table = check_attempts(made).set_index("validator")
     assert table.loc["no dialogue lines", "found"] == 3
     assert table.loc["near-duplicate", "found"] == 0
 
