@@ -86,16 +86,16 @@ class Construction:
 
     @property
     def corpus(self) -> Corpus:
-        """The accepted dialogues.
+        """The accepted dialogues; without gold labels, if people are to label them.
 
         Raises:
             CorpusError: If there is none.
         """
         made = [
-            (outcome.plan, row)
+            (outcome.plan, (turn, text, "" if outcome.plan.kind == "annotated" else labels))
             for outcome in self.outcomes
             if outcome.draft is not None
-            for row in outcome.draft.rows()
+            for turn, text, labels in outcome.draft.rows()
         ]
         if not made:
             raise CorpusError(

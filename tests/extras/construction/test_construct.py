@@ -64,6 +64,15 @@ def test_a_writer_that_follows_the_prompt_writes_all_posts(tmp_path: Path) -> No
     assert (record["writer"], record["accepted"]) == ("openai-stub", len(corpus))
 
 
+def test_dialogues_for_annotation_have_no_gold_labels(tmp_path: Path) -> None:
+    def write(prompt: str, _: int) -> str:
+        return "\n".join(line.partition(" TAG")[0] for line in good(prompt).splitlines()[:12])
+
+    made = construct_with(FEW, tmp_path, write, kind="annotated")
+    assert made.counts["accepted"] == len(FEW)
+    assert not len(load_corpus(tmp_path / "corpus.parquet").labelled)
+
+
 def test_a_failing_service_loses_no_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_waiting = RetryPolicy(attempts=4, base=0.0, connect=0.0)
     monkeypatch.setattr(RetryPolicy, "of", classmethod(lambda *_: no_waiting))
