@@ -31,9 +31,16 @@ SENTENCE: Final = 5
 
 _IDENTIFYING: Final = {
     "an e-mail address": re.compile(r"[\w.+-]+@\w[\w-]*\.\w+"),
-    "a web address": re.compile(r"https?://|www\.\w", re.IGNORECASE),
+    "a web address": re.compile(
+        r"https?://|www\.\w|\w(?:\.| dot )(?:com|org|net)\b", re.IGNORECASE
+    ),
     "a user name": re.compile(r"(?<![\w@])(?:@\w{2,}|/?u/\w{2,})"),
-    "a long number": re.compile(r"\+?\d(?:[\s().-]?\d){5,}"),
+    "a long number": re.compile(
+        r"\+?\d(?:[\s().-]?\d){5,}"
+        r"|(?:\b(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|double)\b[\s,-]*){7,}",
+        re.IGNORECASE,
+    ),
+    "a postcode": re.compile(r"\b[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}\b"),
     "a street address": re.compile(
         r"\b\d{1,5} (?:[A-Z]\w+ ){1,3}(?:Street|St|Road|Rd|Avenue|Ave|Lane|Drive|Square|Way)\b"
     ),
@@ -46,9 +53,12 @@ def _entries(path: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-# A capitalized word within a sentence, if it is not on the list and not the name of a dog.
+# A capitalized word within a sentence or after a title, if it is not on the list and not the name
+# of a pet.
 _NAME: Final = re.compile(
-    rf"(?<=[a-z,;] )(?<!called )(?!(?:{'|'.join(_entries(NOT_NAMES))})\b)[A-Z][a-z]+"
+    r"(?:(?<=[a-zß-öø-ÿ,;] )|(?<=\b[DM][rs]\. )|(?<=Mrs\. ))(?<!dog called )(?<!cat called )"
+    r"(?<!mine's called )"
+    rf"(?!(?:{'|'.join(_entries(NOT_NAMES))})\b)[A-ZÀ-ÖØ-Þ](?:['\u2019][A-Z])?[a-zß-öø-ÿ]+"
 )
 
 

@@ -101,6 +101,10 @@ def test_a_valid_dialogue_passes_all_validators() -> None:
         (text().replace("It's the evenings.", "My boyfriend hits me."), {"crisis not in the post"}),
         (text().replace("Hello there.", "I think I could try that."), {"repeated lines"}),
         (text().replace("Hello there.", "I saw it on reddit."), {"forbidden detail"}),
+        (
+            text().replace("Hello there.", "I thought of stepping into traffic."),
+            {"forbidden detail"},
+        ),
     ],
 )
 def test_each_violation_is_found_and_named(written: str, names: set[str]) -> None:
@@ -112,10 +116,26 @@ def test_each_violation_is_found_and_named(written: str, names: set[str]) -> Non
     [
         "I'm at x@y.org.", "I live at 12 Long Oak Street.", "Call 555 123 4567.",
         "I am u/somebody1.", "See www.example.org.", "My brother is called by Robert.",
+        "I saw Dr. Okafor.", "A man called Peter came.", "I told Émile.", "It was O'Brien.",
+        "It is oh seven double one two three four five.", "I live in SW1A 1AA.",
+        "Look at my page dot com.",
     ],
 )  # fmt: skip
 def test_identifying_details_are_found(said: str) -> None:
     assert found(text().replace("Hello there.", said)) == {"identifying detail"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My Aunt and my Grandma came.", "I read the Bible at Halloween.", "It was in Maths.",
+        "I have a dog called Bean.", "I ate it with a knife and fork.", "One, two, three, four.",
+        "I like the bridge of the song.", "My blood pressure is fine.", "I read on my tablet.",
+        "I was stuck in traffic.", "Then she hung up.",
+    ],
+)  # fmt: skip
+def test_harmless_words_are_no_details(said: str) -> None:
+    assert found(text().replace("Hello there.", said)) == set()
 
 
 def test_rules_of_posts_without_a_crisis() -> None:
