@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -146,6 +147,36 @@ def test_the_training_page_names_the_corpora_of_the_training(
     odds = [table for table in tables if "odds" in table.frame]
     assert "surrogate-dev" in odds[0].caption
     assert {*odds[0].frame["corpus"]} == {"surrogate-dev"}
+
+
+def test_the_training_page_shows_unfinished_trainings_and_runs_as_such(
+    made: Callable[[str], tuple[Path, Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, runs = made(ORDINARY)
+    monkeypatch.setattr(paths, "RUNS", runs)
+    shipped = paths.DATA / "adapters"
+    record = json.loads((shipped / "smollm2-135m-tuned/training.json").read_bytes())
+    record |= {"losses": [], "dev": [], "chosen": None, "hours": 0.0}
+    (tmp_path / "training.json").write_text(json.dumps(record))
+    partial = tmp_path / "partial"
+    shutil.copytree(shipped / "whole-dialogues", partial)
+    # A run over a sample of the dialogues.
+    head, *answers = map(json.loads, (partial / "dev.jsonl").read_text().splitlines())
+    head["record"]["dialogues"] = ["d0000", "d0001"]
+    rows = [head, *(row for row in answers if row["dialogue"] in head["record"]["dialogues"])]
+    (partial / "dev.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    # Another tokenizer begins `none` with the token `n`.
+    journal = paths.SHIPPED_RUNS / "surrogate-dev" / "smollm2-135m-tuned-constrained.jsonl"
+    split = tmp_path / "split.jsonl"
+    split.write_text(journal.read_text().replace('[{"none": ', '[{"n": '))
+    values = {"corpus": str(corpus), "draws": 20, "adapter": str(tmp_path), "dev_model": str(split)}
+    shown = show("training", values | {"others": [str(partial)]})
+    assert "has not finished" in shown[-1].message
+    tables = {item.caption.split()[0]: item for item in shown if isinstance(item, Table)}
+    assert [row[1].text for row in tables["Trainings"].rows] == ["2,000"]
+    usual = show("training", {"corpus": str(corpus), "draws": 20})
+    [odds] = [i for i in usual if isinstance(i, Table) and i.caption.startswith("Flagged")]
+    assert tables["Flagged"].frame.equals(odds.frame)
 
 
 @pytest.mark.parametrize("name", ["surrogate", ORDINARY])
