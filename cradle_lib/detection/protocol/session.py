@@ -213,11 +213,9 @@ def _storable(answer: Answer) -> Answer:
         count = getattr(answer, name)
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             answer = replace(answer, **{name: None})  # type: ignore[arg-type]
-    line = {
-        f.name: getattr(answer, f.name) for f in fields(Answer) if f.name not in ("error", "text")
-    }
-    line |= {"dialogue": "", "turn": 0, "key": "", "answer": answer.text, "mask": 0}
-    line["outcome"] = answer.outcome or Outcome.OK
+    names = {f.name for f in fields(Answer)} - {"error", "text"}
+    line = {name: getattr(answer, name) for name in names} | {"answer": answer.text, "mask": 0}
+    line |= {"dialogue": "", "turn": 0, "key": "", "outcome": answer.outcome or Outcome.OK}
     try:
         PREDICTION.validate_python(json.loads(json.dumps(line, allow_nan=False)))
     except (TypeError, ValueError) as error:
