@@ -11,7 +11,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from tools.surrogate import readings
 from tools.surrogate.dialogue_files import Row, Written
-from tools.surrogate.readings import report
+from tools.surrogate.readings import measure_readings, report
 
 ROWS = [
     Row("U", "hello"),
@@ -109,3 +109,20 @@ def test_a_label_on_a_continued_row_belongs_to_the_row_above(
     given = answer(corpus["dev-a"], {"2": ["alert_past"], "4": ["confirm_DV_past"]})
     path = kept(tmp_path / "dev-00-A.jsonl", given)
     assert "user rows equal to the plan: 1.000" in report([path])
+
+
+def test_grades_and_guesses_are_measured_without_the_anchors(
+    corpus: dict[str, Written], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readings, "READINGS", tmp_path)
+    first, second = corpus.values()
+    anchor = answer(first, {}, dialogue="stitched", coherence=1)
+    kept(tmp_path / "dev-00-A.jsonl", answer(first, {}), answer(second, {}, coherence=5), anchor)
+    guess = {"dialogue": "dev-a", "text": checksum(first.rows[:3]), "guess": "DV"}
+    kept(tmp_path / "dev-00-A-hints.jsonl", guess)
+    found = {one.name: (one.value, one.met) for one in measure_readings()}
+    assert found == {
+        "readers: coherence": (4.5, True),
+        "readers: believability": (3.0, False),
+        "readers: % of types guessed at alerts": (100.0, False),
+    }

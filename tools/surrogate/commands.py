@@ -14,7 +14,7 @@ from cradle_lib.errors import CradleError
 from tools.surrogate.build import build_surrogate
 from tools.surrogate.dialogue_files import Fault, Written, check_file, file_paths
 from tools.surrogate.measures import Measure, measure
-from tools.surrogate.readings import READINGS, report
+from tools.surrogate.readings import READINGS, measure_readings, report
 
 #: Examples printed below a measure that misses its target.
 EXAMPLES: Final = 12
@@ -60,7 +60,7 @@ def _check(files: Sequence[Path], *, whole: bool) -> int:
     )
     measures = measure(sound) if sound else []
     if whole and not faults:
-        measures += _baselines()
+        measures += [*measure_readings(), *_baselines()]
     for one in measures:
         lines.append(_measure_line(one))
         if not one.met:

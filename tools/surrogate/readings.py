@@ -23,10 +23,12 @@ from sklearn.metrics import cohen_kappa_score
 from cradle_lib import strict_json
 from cradle_lib.labels import LABELS, crisis_type, stage
 from tools.surrogate.dialogue_files import Row, Written, load_dialogues
+from tools.surrogate.measures import Measure
 from tools.surrogate.plans import DIALOGUES
 
 READINGS: Final = DIALOGUES / "readings"
-GRADES: Final = ("coherence", "believability")
+#: Grades from 1 to 5, and the least mean that is good enough.
+GRADES: Final = {"coherence": 4.2, "believability": 3.8}
 
 
 @cache
@@ -54,13 +56,24 @@ def _hint(dialogue: Written) -> tuple[str, str] | None:
     return None
 
 
+def measure_readings() -> Iterator[Measure]:
+    """Measures what readers said of the written dialogues, in any version, with the targets."""
+    answers = [
+        answer for answer in _answers(sorted(READINGS.glob("*.jsonl"))) if _is_written(answer)
+    ]
+    for grade, least in GRADES.items():
+        values = [answer[grade] for answer in answers if grade in answer]
+        yield Measure(f"readers: {grade}", float(np.mean(values)), least, 5)
+    guessed = [right for answer in answers for right in _guessed(answer)]
+    yield Measure("readers: % of types guessed at alerts", 100 * float(np.mean(guessed)), 0, 60)
+
+
 def report(files: Sequence[Path]) -> Iterator[str]:
     """Describes readings: grades, agreement with the plan, guesses, and what to write again.
 
     Readings of a text that was changed since count for the grades only.
     """
-    lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
-    kept = [strict_json.loads(line) for line in lines]
+    kept = _answers(files)
     answers = [answer for answer in kept if "coherence" in answer]
     for grade in GRADES:
         for kind in sorted({_kind(answer) for answer in answers}):
@@ -153,8 +166,18 @@ def _dialogue(answer: Mapping[str, Any]) -> Written | None:
     return written(name.partition("-")[0]).get(name)
 
 
+def _answers(files: Sequence[Path]) -> list[dict[str, Any]]:
+    lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    return [strict_json.loads(line) for line in lines]
+
+
+def _is_written(answer: Mapping[str, Any]) -> bool:
+    """Whether an answer is about a written dialogue, and not about an anchor."""
+    return "-" in answer["dialogue"]
+
+
 def _kind(answer: Mapping[str, Any]) -> str:
-    return "written" if "-" in answer["dialogue"] else str(answer["dialogue"])
+    return "written" if _is_written(answer) else str(answer["dialogue"])
 
 
 def _alerted(rows: Sequence[Row], at: int) -> str | None:
