@@ -5,6 +5,7 @@ All steps run, as far as the user's file lets them, and their errors are raised 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -244,9 +245,14 @@ def _number_dialogues(
 
 
 def _refuse_spellings(ids: pd.Series) -> None:
-    """Refuses ids that differ only in spelling, such as ``1`` and ``1.0``."""
-    first = ids.groupby(ids.map(lambda own: key(own.strip().removesuffix(".0")))).transform("first")
-    differs = (ids != first).to_numpy()
+    """Refuses ids that differ only in spelling, such as ``1`` and ``1.0``, if their rows are mixed.
+
+    Ids whose rows are together may differ in case on purpose.
+    """
+    same = ids.map(lambda own: key(re.sub(r"^(\d+)\.0$", r"\1", own.strip())))
+    first = ids.groupby(same).transform("first")
+    mixed = ids.groupby(same).transform(lambda own: (own != own.shift()).sum() > own.nunique())
+    differs = ((ids != first) & mixed.astype(bool)).to_numpy()
     if differs.any():
         at = int(np.argmax(differs))
         problem = f"the dialogue is {brief(ids.iloc[at])}, and {brief(first.iloc[at])} above"
@@ -270,6 +276,10 @@ def _read_speakers(
         named = named.where(named["name"].map(options.is_name))
         within = named["name"].str.contains(_HOUR) & named["text"].str.contains(_MINUTES)
         refuse_row(rows, within, "a time follows the name", f"{_FIX_TIME} {FIX_LINE}")
+        if 2 * named["after"].count() < named["name"].count():
+            # In a few texts, it is what was said: `Client: (10:30) suits me`.
+            named["text"] = named["after"].fillna("") + named["text"]
+            named["after"] = None
         if times := int(named[["before", "after"]].notna().any(axis=1).sum()):
             source.notes["times beside names, left out"] += times
         names = named["name"].groupby(rows["dialogue"]).ffill().fillna("").str.strip()

@@ -41,10 +41,10 @@ LONGEST_NAME: Final = 64
 _SPEAKER: Final = re.compile(r"\s*(User|Listener):[ \t]*(.*)", re.DOTALL)
 # What may be a speaker's name: the start of a text up to a colon, markup, a dash or a line break.
 # The items of a list are the User's own words: `- user: my name there`.
-_START: Final = re.compile(
-    r"(?!\s*[-+\u2022\u2013\u2014]|\s*\*\s)"
-    r"[\W_]*(.{0,40}?\S)(?:\s*[:\ufe55\uff1a|\n\u2013\u2014]|[*~`>)}\]]+:?|\s-|-\s)"
-)
+_HEAD: Final = r"(?!\s*[-+\u2022\u2013\u2014]|\s*\*\s)[\W_]*(.{0,40}?\S)"
+_START: Final = re.compile(rf"{_HEAD}(?:\s*[:\ufe55\uff1a|]|[*~`>}}\]]+:?|\)\s*:)")
+# The same before a sign that may also follow such a word in plain text: `AI - it is all over`.
+_LOOSE_START: Final = re.compile(rf"{_HEAD}(?:\s*[\n\u2013\u2014]|\)|\s-|-\s)")
 # A label left at the end of a text, as in the prompt that the release was generated with.
 _TAG: Final = re.compile(r"\bTAG\s*:(.*)", re.DOTALL)
 _NAME: Final = re.compile(
@@ -212,15 +212,11 @@ def _turn(row: int, turn_id: int, text: Any, cell: Any, above: Sequence[Turn]) -
         speaker = "User" if match[1] == "User" else "Listener"
         words = match[2]
     elif misspelt := misspelt_speaker(text):
-        raise CorpusError(
-            f"found {brief(misspelt)}, expected 'User:' or 'Listener:'",
-            hint=_FIX_SPEAKER,
-        )
+        problem = f"found {brief(misspelt)}, expected 'User:' or 'Listener:'"
+        raise CorpusError(problem, hint=_FIX_SPEAKER)
     elif not above:
-        raise CorpusError(
-            "a dialogue starts with a text that names no speaker",
-            hint="The first row of a dialogue starts with 'User:' or 'Listener:'.",
-        )
+        hint = "The first row of a dialogue starts with 'User:' or 'Listener:'."
+        raise CorpusError("a dialogue starts with a text that names no speaker", hint=hint)
     else:
         speaker, words = above[-1].speaker, text
     tag = _TAG.search(words)
@@ -230,18 +226,22 @@ def _turn(row: int, turn_id: int, text: Any, cell: Any, above: Sequence[Turn]) -
     return Turn(row, turn_id, speaker, words.strip(), read_mask(cell), continues=match is None)
 
 
-def misspelt_speaker(text: str) -> str | None:
+def misspelt_speaker(text: str, form: re.Pattern[str] = _START) -> str | None:
     """Finds a misspelt speaker, which would make the row continue the one above.
 
     Case, width, spaces and invisible characters are ignored: ``user:``, ``User :``, a full-width
     colon and a zero-width space all read as a speaker. Other usual names do too, such as
-    ``Therapist:``, and names in markup: ``**User:**``, ``[User]`` or ``User -``.
+    ``Therapist:``, and names in markup: ``**User:**`` or ``[User]``.
+
+    Args:
+        text: The text of a row.
+        form: The forms in which a name may stand.
 
     Returns:
         The start of the text with the name; ``None`` if it names no speaker, or spells one as
         exactly ``User:`` or ``Listener:``, perhaps after white space.
     """
-    start = _START.match(text)
+    start = form.match(text)
     if start is None or _SPEAKER.match(text):
         return None
     name = unicodedata.normalize("NFKC", start[1])
@@ -250,17 +250,15 @@ def misspelt_speaker(text: str) -> str | None:
 
 
 def _refuse_other_names(turns: Sequence[Turn]) -> None:
-    """Refuses a row ``Name: text`` between two utterances of one speaker: the other one's."""
+    """Refuses ``Name: text`` or ``Listener - text`` between two utterances of one speaker."""
     utterances = [turn for turn in turns if not turn.continues]
     for one, next_one in pairwise(utterances):
         for turn in turns[one.turn_id + 1 : next_one.turn_id]:
-            if one.speaker == next_one.speaker and _NAME.match(turn.text):
-                raise CorpusError(
-                    f"found another name and a colon between two utterances of the {one.speaker}, "
-                    "expected 'User:' or 'Listener:'",
-                    row=turn.row,
-                    hint=_FIX_SPEAKER,
-                )
+            other = _NAME.match(turn.text) or misspelt_speaker(turn.text, _LOOSE_START)
+            if one.speaker == next_one.speaker and other:
+                problem = f"found another name between two utterances of the {one.speaker}, "
+                problem += "expected 'User:' or 'Listener:'"
+                raise CorpusError(problem, row=turn.row, hint=_FIX_SPEAKER)
 
 
 def is_given(cell: Any) -> bool:

@@ -6,6 +6,7 @@ messages or as one text. Of each row, only what is new is kept.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ _DIALOGUES: Final = 0.25
 _ROWS: Final = 0.5
 # A shorter line is no evidence, because people repeat it.
 _SHORTEST: Final = 8
-_COPY: Final = "Delete the copies, or keep all rows as they are: --no-cumulative."
+_COPY: Final = "--no-cumulative keeps all rows, if they were said. Otherwise delete the copies."
 _DECIDE: Final = (
     "--cumulative separates the turns and keeps what is new in each row; --no-cumulative keeps all "
     "rows as they are."
@@ -45,8 +46,9 @@ def refuse_repeats(rows: pd.DataFrame, known: set[str], *, cells_name_speakers: 
     if repeated > _DIALOGUES * len(ends):
         problem = f"{repeated:,} of {len(ends):,} dialogues are the beginning of another one"
         raise CorpusError(problem, hint=_DECIDE)
-    own = rows["key"] if cells_name_speakers else [""] * len(rows)
-    found = [speakers_in(text, known, who) for who, text in zip(own, rows["text"], strict=True)]
+    found = [speakers_in(text, known) for text in rows["text"]]
+    if cells_name_speakers:
+        found = _speakers_within(rows, known)
     several = [len({ROLES.get(name, name) for name in names}) > 1 for names in found]
     if sum(several) > (0 if cells_name_speakers else _DIALOGUES * len(rows)):
         at = several.index(True)
@@ -79,10 +81,11 @@ def refuse_copies(rows: pd.DataFrame, numbers: pd.DataFrame) -> None:
         raise CorpusError(problem, row=rows["row"][copied].iloc[0], hint=_COPY)
     for _, own in rows.groupby("dialogue", sort=False):
         said = [*zip(own["key"], own["text"], strict=True)]
-        sizes = [size for size in range(2, len(said) // 2 + 1) if len(said) % size == 0]
+        sizes = [size for size in range(3, len(said) // 2 + 1) if len(said) % size == 0]
         again = any(said == said[:size] * (len(said) // size) for size in sizes)
-        again |= len(said) > 2 and said[::2] == said[1::2]
-        if again and own["text"].str.len().max() >= _SHORTEST:
+        again |= len(said) > 5 and said[::2] == said[1::2]
+        numbered = (numbers.loc[own.index] != "").any(axis=None)
+        if again and not numbered and own["text"].str.len().max() >= _SHORTEST:
             problem = "the dialogue has all its messages several times"
             raise CorpusError(problem, row=own["row"].iloc[0], hint=_COPY)
 
@@ -161,13 +164,31 @@ def _pairs(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
             yield one, other
 
 
-def speakers_in(text: str, known: set[str], own: str = "") -> set[str]:
-    """Lists the speaker of a text and those whose names begin a line, if one of them is known."""
+def speakers_in(text: str, known: set[str]) -> set[str]:
+    """Lists the speakers whose names begin a line of a text, if one of them is known."""
     named = [match["name"] for match in map(NAMED.match, lines_of(text)) if match]
-    speakers = known & {own, *map(key, named)}
+    speakers = known & {*map(key, named)}
     if speakers:
         speakers |= {key(name) for name in named if looks_like_name(name)}
-    return speakers - {""}
+    return speakers
+
+
+def _speakers_within(rows: pd.DataFrame, known: set[str]) -> list[set[str]]:
+    """Lists the speaker of each text and those whose names begin a further line of it.
+
+    A name that is not known, such as that of a weekday, is a speaker's if it begins several such
+    lines, or if the speaker of the text has a further line.
+    """
+    lines = [
+        [key(name["name"]) for name in map(NAMED.match, lines_of(text)[1:]) if name]
+        for text in rows["text"]
+    ]
+    number = Counter(name for names in lines for name in names)
+    known = known | {name for name, n in number.items() if n > 1}
+    return [
+        {own, *(names if own in names else known & {*names})}
+        for own, names in zip(rows["key"], lines, strict=True)
+    ]
 
 
 def _repeats(one: str, other: str) -> bool:

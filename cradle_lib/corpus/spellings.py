@@ -40,7 +40,8 @@ WRITTEN_OUT: Final = re.compile(
 )
 _STATES: Final = {"ongoing": ("ongoing", "o"), "past": ("past", "p")}
 # A sign of doubt or denial counts as a word, so that `SH_past?` is no label.
-_WORD: Final = re.compile(r"[^\W_]+|[?\u00bf!\u00a1~*+\u00ac\u2260\u00b1<>]")
+_SIGN: Final = re.compile(r"[?\u00bf!\u00a1~*+\u00ac\u2260\u00b1<>]")
+_WORD: Final = re.compile(rf"[^\W_]+|{_SIGN.pattern}")
 _CAMEL_CASE: Final = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
@@ -83,8 +84,8 @@ def spelled(name: str) -> str | None:
 
 
 def bit(name: str) -> int | None:
-    """Gives the bit of the label in a column's name, perhaps a question; ``None`` if none is."""
-    label = spelled(name.rstrip(" ?"))
+    """Gives the bit of the label in a column's name, whatever signs it has; ``None`` if none is."""
+    label = spelled(_SIGN.sub(" ", name))
     return None if label is None else labels.BITS[label]
 
 

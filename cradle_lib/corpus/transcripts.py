@@ -32,12 +32,12 @@ _STAMP: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SENT: Final = re.compile(r"([^:\uff1a\n]{1,60})[:\uff1a](?!//)(.*)", re.DOTALL)
-# Texts of the messenger itself: a note, or a placeholder such as <Media omitted>. Some have no mark
-# of direction; those are known in English only, and if they contain the word for media.
+# Texts of the messenger itself: a note, or a placeholder of several words in any language, such as
+# <Media omitted>. Notes without a mark of direction are known in English only.
 _NOTE: Final = re.compile(
-    r"\s*(\u200e.*|<[^<>]*\b(multi)?m[eéí]di(a|as|en|er)\b[^<>]*>|<[^<>]* omit(ted|ido)>"
-    r"|<attached: [^<>]*>|(you deleted this message|this message was deleted|null"
-    r"|missed (voice|video) call|\S+\.\w{2,4} \(file attached\))\.?)\s*",
+    r"\s*(\u200e.*|<[^<>]*[\s\u0080-\uffff][^<>]*>"
+    r"|(you deleted this message|this message was deleted|null|missed (voice|video) call"
+    r"|\S+\.\w{2,4} \(file attached\))\.?)\s*",
     re.DOTALL | re.IGNORECASE,
 )
 _EDITED: Final = re.compile("\\s*\u200e?<This message was edited>\\s*$")

@@ -504,3 +504,36 @@ def test_a_file_that_could_not_tell_unlabelled_dialogues_is_refused(tmp_path: Pa
     with pytest.raises(CorpusError, match="the others have a label on every row"):
         convert(path, tmp_path / "y.csv")
     assert not (tmp_path / "y.csv").exists()
+
+
+def test_signs_in_the_names_of_label_columns_do_not_lose_labels(tmp_path: Path) -> None:
+    path = tmp_path / "flags.csv"
+    for name in ("SH past *", "SH past (?)", "+SH past", "SH_past!", "<SH_past>", "**SH_past**"):
+        head = f"dialogue_id,speaker,text,alert ongoing,{name}\n"
+        rows = f"{head}a,Client,one,x,\na,Client,two,,yes\n"
+        path.write_text(rows)
+        found = convert(path, consecutive="turns").corpus
+        expected = ["alert_ongoing", "confirm_SH_past"]
+        assert [format_mask(turn.mask) for turn in found.turns] == expected
+
+
+def test_a_time_in_a_few_texts_is_what_was_said(tmp_path: Path) -> None:
+    path = tmp_path / "said.txt"
+    path.write_text("Client: hello\nCounselor: When?\nClient: (10:30) or so, on good days.\n")
+    assert convert(path).corpus.turns[2].text == "(10:30) or so, on good days."
+
+
+@pytest.mark.parametrize(
+    ("ids", "refused"), [("ab3 aB3", False), ("s-1 s_1", False), ("A1 a1 A1", True)]
+)
+def test_ids_that_differ_in_spelling_are_refused_if_their_rows_are_mixed(
+    ids: str, refused: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "ids.csv"
+    rows = "".join(f"{own},{n},Client,text {n}\n" for n, own in enumerate(ids.split()))
+    path.write_text(f"session,turn,speaker,text\n{rows}")
+    if refused:
+        with pytest.raises(CorpusError, match="the dialogue is 'a1', and 'A1' above"):
+            convert(path)
+    else:
+        assert len(convert(path).corpus) == 2

@@ -86,11 +86,12 @@ def test_a_messengers_export_is_one_dialogue(name: str, line_break: str, tmp_pat
 def test_a_time_within_a_message_does_not_end_it(name: str, tmp_path: Path) -> None:
     stamp = STAMPS[name]
     own = "[9:15] I was at home" if "- " in stamp or "," in stamp else "1/2/24, 9:15 I was at home"
-    lines = [stamp.format(0) + "Anna: a", own, "and slept", stamp.format(1) + "Ben: <big hug>"]
+    lines = [stamp.format(0) + "Anna: a", own, "and slept", stamp.format(1) + "Ben: <hug>"]
+    lines += [stamp.format(1) + f"Ben: {text}" for text in ("<Medya dahil edilmedi>", "<省略>")]
     path = tmp_path / "chat.txt"
     path.write_text("\n".join(lines))
     assert said(convert(path, user=["Anna"]).corpus) == [
-        [("User", f"a\n{own}\nand slept"), ("Listener", "<big hug>")]
+        [("User", f"a\n{own}\nand slept"), ("Listener", "<hug>")]
     ]
     lines[1] = stamp.format(0) + "I was at home"
     path.write_text("\n".join(lines))

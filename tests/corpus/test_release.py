@@ -111,7 +111,7 @@ def test_invalid_rows_are_refused(row: int, change: tuple[Any, Any, Any], expect
     [
         *("user:", "  LISTENER:", "User\uff1a", "\u200bUser:", "\u2067User\u2069:", "User\u00a0:"),
         *("**Listener:**", "**Listener**:", "__Listener__:", "[Listener]", "<listener>", "(User):"),
-        *("<|user|>", "### Listener\n", "| Listener |", "Listener -", "Listener\u2014", "> AI:"),
+        *("<|user|>", "| Listener |", "> AI:"),
     ],
 )
 def test_a_misspelt_speaker_is_refused(tmp_path: Path, start: str) -> None:
@@ -122,6 +122,17 @@ def test_a_misspelt_speaker_is_refused(tmp_path: Path, start: str) -> None:
     # Invisible characters are escaped.
     assert str(caught.value).isprintable()
     assert "hurt" not in str(caught.value)
+
+
+@pytest.mark.parametrize("start", ["### Listener\n", "Listener -", "Listener\u2014", "(AI) "])
+def test_a_word_before_a_dash_is_a_speaker_only_between_utterances_of_the_other(
+    start: str,
+) -> None:
+    texts = ["User: Hm.", f"{start} I see.", "User: Yes."]
+    with pytest.raises(CorpusError, match="found another name between two utterances of the User"):
+        build_corpus([(i, text, "none") for i, text in enumerate(texts)], "x")
+    texts[2] = "Listener: I see."
+    assert len(build_corpus([(i, text, "none") for i, text in enumerate(texts)], "x").turns) == 3
 
 
 @pytest.mark.parametrize(

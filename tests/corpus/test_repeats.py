@@ -138,9 +138,13 @@ def test_one_cell_with_two_turns_is_refused_unless_a_column_names_the_speaker(
     with pytest.raises(CorpusError, match=r"row 10: 1 of 11 texts .*, here ai, human\."):
         read("\n".join(["id,text", *rows, several]), tmp_path)
     note = "\n".join(["id,text", *rows, several.replace("AI", "Note")])
+    assert read(note, tmp_path)[0][-1][1] == "a\nNote: b"
     with pytest.raises(CorpusError, match="here human, note"):
-        read(note, tmp_path)
-    assert read(note, tmp_path, cumulative=False)[0][-1][1] == "a\nNote: b"
+        read("\n".join([note, several.replace("AI", "Note")]), tmp_path)
+    with pytest.raises(CorpusError, match="here ben, human"):
+        read("\n".join(["id,text", *rows, 'a,"Human: a\nBen: b\nHuman: c"']), tmp_path)
+    fine = "\n".join(["id,text", *rows, "a,Human: ok: fine"])
+    assert read(fine, tmp_path)[0][-1][1] == "ok: fine"
     columns = "\n".join(["id,speaker,text", *rows]).replace(": ", ",") + "\na,Human" + several[1:]
     assert read(columns, tmp_path)[0][-1][1] == "Human: a\nAI: b"
 
@@ -150,9 +154,9 @@ COLD, OH, BYE = ("Client", "My flat is cold."), ("Counsellor", "Oh."), ("Client"
 COPIES = {
     "one message": ("turn", [(1, *COLD), (1, *COLD), (2, *OH)], 1),
     "one message, by its id": ("message_id", [("x", *COLD), ("y", *OH), ("x", *COLD)], 2),
-    "the dialogue": ("note", [(1, *COLD), (2, *OH), (1, *COLD), (2, *OH)], 0),
+    "the dialogue": ("note", [(n, *one) for n, one in enumerate((COLD, OH, BYE) * 2)], 0),
     "the dialogue, twice": ("turn", [("", *one) for one in (COLD, OH, BYE) * 3], 0),
-    "each message": ("note", [("", *one) for one in (COLD, COLD, OH, OH)], 0),
+    "each message": ("note", [("", *one) for one in (COLD, COLD, OH, OH, BYE, BYE)], 0),
 }
 
 
@@ -173,6 +177,7 @@ def test_copies_are_refused(name: str, tmp_path: Path) -> None:
         [("Client", "hi"), ("Counsellor", "hi")] * 2,
         [COLD, COLD, OH],
         [COLD, OH, COLD],
+        [COLD, OH, COLD, OH],
     ],
 )
 @pytest.mark.parametrize("numbered", [True, False])
