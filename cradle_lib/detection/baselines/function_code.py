@@ -145,16 +145,22 @@ class FunctionCode:
 
 def _names_in(code: CodeType) -> Iterator[tuple[str, bool]]:
     """Names what a function and those within it read: variables, and modules that they import."""
-    steps = list(dis.get_instructions(code))
-    for at, step in enumerate(steps):
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            yield step.argval, False
-        elif step.opname == "IMPORT_NAME":
-            # Two steps before, the number of leading dots is loaded.
-            yield "." * steps[at - 2].argval + step.argval, True
+    for each in (code, *_codes_within(code)):
+        steps = list(dis.get_instructions(each))
+        for at, step in enumerate(steps):
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                yield step.argval, False
+            elif step.opname == "IMPORT_NAME":
+                # Two steps before, the number of leading dots is loaded.
+                yield "." * steps[at - 2].argval + step.argval, True
+
+
+def _codes_within(code: CodeType) -> Iterator[CodeType]:
+    """Gives the code of all functions and classes that are defined within one, or in a file."""
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            yield from _names_in(inner)
+            yield inner
+            yield from _codes_within(inner)
 
 
 def _exact(value: object) -> str | None:
@@ -243,14 +249,7 @@ def _require_unchanged(function: FunctionType) -> None:
 @functools.cache
 def _codes_in(path: Path, changed: int) -> frozenset[CodeType]:
     """Compiles a file, and gives the code of all its functions; ``changed`` is for the cache."""
-
-    def within(code: CodeType) -> Iterator[CodeType]:
-        for inner in code.co_consts:
-            if isinstance(inner, CodeType):
-                yield inner
-                yield from within(inner)
-
     try:
-        return frozenset(within(compile(path.read_bytes(), path, "exec", dont_inherit=True)))
+        return frozenset(_codes_within(compile(path.read_bytes(), path, "exec", dont_inherit=True)))
     except (SyntaxError, ValueError):
         return frozenset()

@@ -56,7 +56,7 @@ class Spending:
         with self._lock:
             if self.stopped is not None or dialogue in self._answered:
                 return False
-            calls = len(self._open | {dialogue})
+            calls = len(self._open) + 1
             if dialogue not in self._open and calls <= self._calls and self._budget.allows(calls):
                 self._open.add(dialogue)
             return dialogue in self._open
