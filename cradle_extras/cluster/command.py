@@ -99,6 +99,7 @@ def cluster(
     shutil.rmtree(folder, ignore_errors=True)
     report_run(
         settings,
+        corpus,
         given["corpus"],
         given["split"],
         journal,

@@ -83,11 +83,11 @@ def read_export(text: str, notes: Counter[str]) -> tuple[pd.DataFrame, list[int]
     messages: dict[int, list[str]] = {}
     sent, dialogue, dialogues = None, 0, []
     lines = lines_of(text)
-    forms = Counter(_form(stamp) for stamp in map(_STAMP.match, lines) if stamp)
+    stamps = [_STAMP.match(line) for line in lines]
+    forms = Counter(_form(stamp) for stamp in stamps if stamp)
     [(usual, _)] = forms.most_common(1)
     is_dated = usual[0]
-    for number, line in enumerate(lines):
-        stamp = _STAMP.match(line)
+    for number, (line, stamp) in enumerate(zip(lines, stamps, strict=True)):
         said = _SENT.match(stamp[2]) if stamp else None
         if stamp and not said and _form(stamp) != usual:
             stamp = None

@@ -81,11 +81,14 @@ def infer(
             if bar.started and journal.exists():
                 _show_outcomes(journal, loaded, err if as_json else out)
             raise
-    report_run(settings, corpus, split, journal, sample=sample, shard=shard, as_json=as_json)
+    report_run(
+        settings, loaded, corpus, split, journal, sample=sample, shard=shard, as_json=as_json
+    )
 
 
 def report_run(
     settings: opt.RunSettings,
+    loaded: Corpus,
     corpus: str,
     split: str,
     journal: Path,
@@ -94,11 +97,10 @@ def report_run(
     shard: str | None = None,
     as_json: bool,
 ) -> None:
-    """Prints the outcomes and the cost of a run.
+    """Prints the outcomes and the cost of a run over a corpus, loaded from what the user named.
 
     The exit status is 1 if a question failed or no answer could be read.
     """
-    loaded = load_corpus(corpus, split)
     counts, cleaned = _show_outcomes(journal, loaded, err if as_json else out)
     entry = settings.model
     if as_json:
